@@ -1,0 +1,53 @@
+# Each target makes the virtual environment it needs, and renews it when what is installed changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
+RUN ?= runs/reverse
+
+.PHONY: run test lint format bench clean
+
+## run: train the toy recipe and translate with it
+run: $(VENV)/.run
+	$(BIN)/dragoman train recipes/reverse.toml --output $(RUN)
+	$(BIN)/dragoman evaluate $(RUN) --beam 4 --show 5 \
+		--source $(RUN)/data/toy/test.source --reference $(RUN)/data/toy/test.target
+	$(BIN)/dragoman plot $(RUN)
+	$(BIN)/dragoman attention $(RUN) "d r a g o m a n" --output $(RUN)/attention.png
+
+## test: the whole test suite
+test: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses 2 --dist worksteal
+
+## lint: formatting, lint and types
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+
+## format: put the code into shape
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+## bench: training speed beside a plain loop around torch.nn.Transformer
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/training.py
+
+## clean: remove the virtual environment and what tools left behind
+clean:
+	rm -rf $(VENV) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) '.[training]'
+	touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) '.[dev]'
+	touch $@ $(VENV)/.run

@@ -1,0 +1,1 @@
+"""The ``dragoman`` command, and the home of the Python SDK."""

@@ -1,0 +1,85 @@
+"""The ``dragoman`` command: collects subcommands and reports their errors.
+
+A subcommand is a function that another package offers as an entry point of the group
+``dragoman.commands``. Its module must import cheaply and without its package's extra, so that
+``dragoman --help`` always works; what it needs, it imports when it is called.
+"""
+
+import os
+import sys
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Protocol, TypeGuard
+
+GROUP = "dragoman.commands"
+
+
+class _UserError(Protocol):
+    """An exception that carries an exit code has a message meant for the user."""
+
+    exit_code: int
+
+
+def _is_user_error(error: BaseException) -> TypeGuard[_UserError]:
+    return isinstance(getattr(error, "exit_code", None), int)
+
+
+def main() -> None:
+    """Run the command line. Every expected failure is one line on standard error."""
+    try:
+        import typer
+    except ModuleNotFoundError:
+        sys.exit("dragoman: the command needs an extra: pip install 'dragoman[cli]'")
+
+    commands = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    app = typer.Typer(
+        name="dragoman",
+        help="Train, serve and use translation models.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"dragoman {version('dragoman')}")
+            raise typer.Exit
+
+    @app.callback()
+    def options(
+        wants_version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Print the version."
+        ),
+    ) -> None:
+        pass
+
+    for entry in commands:
+        app.command(entry.name)(entry.load())
+    try:
+        app()
+    except KeyboardInterrupt:
+        _leave("interrupted", 130)
+    except BrokenPipeError:
+        # Whoever read our output has left; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        _leave(_name_extra(error, commands), 2)
+    except Exception as error:
+        if not _is_user_error(error):
+            raise
+        _leave(str(error), error.exit_code)
+
+
+def _name_extra(error: ModuleNotFoundError, commands: list[EntryPoint]) -> str:
+    """Which extra holds a missing module: that of the package whose command was called."""
+    called = next((a for a in sys.argv[1:] if not a.startswith("-")), "")
+    entry = next((entry for entry in commands if entry.name == called), None)
+    if entry is None or (error.name or "").startswith("dragoman_"):
+        raise error
+    extra = entry.module.partition(".")[0].removeprefix("dragoman_")
+    return f"'{called}' needs {error.name}: pip install 'dragoman[{extra}]'"
+
+
+def _leave(message: str, exit_code: int) -> None:
+    print(f"dragoman: {message}", file=sys.stderr)
+    sys.exit(exit_code)

@@ -1,0 +1,1 @@
+"""Serves bundles over gRPC, without PyTorch (not built yet)."""

@@ -1,0 +1,1 @@
+"""Training of encoder-decoder Transformers on parallel text."""

@@ -1,0 +1,76 @@
+"""Where the decoder looked: the cross-attention of one sentence.
+
+Shapes: T target tokens, S source tokens, H heads.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from dragoman_training.batch import Batch
+from dragoman_training.errors import CorpusError
+from dragoman_training.evaluation import translate
+from dragoman_training.layout import Layout
+from dragoman_training.token_store import TokenPair
+from dragoman_training.tokenizer import TokenizerPair
+from dragoman_training.transformer import Transformer
+
+
+@dataclass(frozen=True, eq=False)
+class CrossAttention:
+    translation: str
+    source: list[str]
+    """Pieces of the source, its end token included; columns of the weights."""
+    target: list[str]
+    """Pieces of the translation; rows of the weights, each of which sums to 1."""
+    weights_TS: npt.NDArray[np.float32]
+
+
+@torch.inference_mode()
+def cross_attention(
+    model: Transformer,
+    tokenizers: TokenizerPair,
+    text: str,
+    translation: str | None = None,
+    *,
+    layer: int | None = None,
+    head: int | None = None,
+    beam: int = 1,
+) -> CrossAttention:
+    """The weights with which each target token was predicted; layers and heads count from 1.
+
+    Without a translation, the model's own is used.
+    """
+    settings = model.settings
+    for name, value, most in (
+        ("layer", layer, settings.decoder_layers),
+        ("head", head, settings.heads),
+    ):
+        if value is not None and not 1 <= value <= most:
+            raise CorpusError(f"--{name} {value}: the model has {name}s 1 to {most}")
+    source_ids = tokenizers.source.encode(text)
+    if not source_ids:
+        raise CorpusError("the sentence is empty")
+    if translation is None:
+        (best,) = translate(model, tokenizers, [text], beam=beam)
+        translation, target_ids = best.text, list(best.hypothesis.ids)
+    else:
+        target_ids = tokenizers.target.encode(translation)
+    if max(len(source_ids), len(target_ids)) >= settings.max_length:
+        raise CorpusError(f"the sentence is too long: the model takes {settings.max_length} tokens")
+    model.eval()
+    pair = TokenPair(np.array(source_ids), np.array(target_ids, np.int64))
+    batch = Batch.of([pair], next(model.parameters()).device)
+    memory = model.encode(batch.source_BS, batch.source_lengths_B)
+    layout = Layout.of(batch.target_lengths_B)
+    _, layers = model.decode(layout.pack(batch.input_BT), layout, memory, need_weights=True)
+    weights_HTS = layers[(layer or settings.decoder_layers) - 1][0]
+    weights_TS = weights_HTS.mean(0) if head is None else weights_HTS[head - 1]
+    return CrossAttention(
+        translation=translation,
+        source=[*tokenizers.source.pieces(source_ids), "</s>"],
+        target=[*tokenizers.target.pieces(target_ids), "</s>"],
+        weights_TS=weights_TS.float().cpu().numpy(),
+    )

@@ -1,0 +1,117 @@
+"""Scaled dot-product and multi-head attention: section 3.2 of the paper.
+
+Shapes: B sentences, T query positions, S key positions, D width, H heads, K = D / H width of a
+head; N and M real tokens of the querying and of the attended side (see ``layout``).
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman_training.dropout import Dropout
+from dragoman_training.layout import Layout
+
+
+class KeysValues(NamedTuple):
+    """What a query attends to, already split into heads."""
+
+    k_BHSK: Tensor
+    v_BHSK: Tensor
+
+
+class Attended(NamedTuple):
+    """The result for each query and, where asked for, how it weighed the keys."""
+
+    x_BTD: Tensor
+    weights_BHTS: Tensor | None
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """True where position t may look at position s: s <= t."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+
+class ScaledDotProductAttention(nn.Module):
+    """softmax(Q Kᵀ / √K) V, over the keys that the mask lets through."""
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+
+    def forward(
+        self,
+        q_BHTK: Tensor,
+        keys_values: KeysValues,
+        mask: Tensor | None,
+        *,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """``mask`` broadcasts to BHTS and is True where a query may look at a key."""
+        k_BHSK, v_BHSK = keys_values
+        drops = self.training and self.dropout.probability > 0.0
+        if not need_weights and not drops:
+            return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSK, attn_mask=mask), None
+        scores_BHTS = (q_BHTK / math.sqrt(q_BHTK.shape[-1])) @ k_BHSK.transpose(-2, -1)
+        if mask is not None:
+            scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)
+        weights_BHTS = scores_BHTS.softmax(dim=-1)
+        x_BHTK = self.dropout(weights_BHTS) @ v_BHSK
+        return x_BHTK, weights_BHTS if need_weights else None
+
+
+class MultiHeadAttention(nn.Module):
+    """Several attentions side by side, each over its own projection of queries, keys and values.
+
+    Self-attention passes the same tokens on both sides, cross-attention the encoder's on the
+    attended side.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key_value = nn.Linear(width, 2 * width)
+        self.attention = ScaledDotProductAttention(dropout)
+        self.output = nn.Linear(width, width)
+
+    def forward(
+        self,
+        x_ND: Tensor,
+        layout: Layout,
+        memory_MD: Tensor,
+        memory_layout: Layout,
+        mask: Tensor | None,
+        *,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend from every token of one packed batch to those of another."""
+        keys_values = self.keys_values(memory_layout.unpack(self.key_value(memory_MD)))
+        attended = self.attend(
+            layout.unpack(self.query(x_ND)), keys_values, mask, need_weights=need_weights
+        )
+        return self.output(layout.pack(attended.x_BTD)), attended.weights_BHTS
+
+    def keys_values(self, projected_BS2D: Tensor) -> KeysValues:
+        """Split projected keys and values into heads."""
+        k_BSD, v_BSD = projected_BS2D.chunk(2, dim=-1)
+        return KeysValues(self._split(k_BSD), self._split(v_BSD))
+
+    def attend(
+        self,
+        q_BTD: Tensor,
+        keys_values: KeysValues,
+        mask: Tensor | None,
+        *,
+        need_weights: bool = False,
+    ) -> Attended:
+        """All heads at once, before the output projection."""
+        x_BHTK, weights_BHTS = self.attention(
+            self._split(q_BTD), keys_values, mask, need_weights=need_weights
+        )
+        return Attended(x_BHTK.transpose(1, 2).flatten(2), weights_BHTS)
+
+    def _split(self, x_BLD: Tensor) -> Tensor:
+        return x_BLD.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -1,0 +1,209 @@
+"""The subcommands of ``dragoman`` that come with this package.
+
+Only what describes the commands is imported at the top: ``dragoman --help`` must be quick, and
+must work where PyTorch is not installed.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dragoman_training.checkpoint import Checkpoint
+    from dragoman_training.records import Observer
+
+CheckpointArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CHECKPOINT", help="A checkpoint, or the directory of a run: then its final model."
+    ),
+]
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE.toml", help="What to train.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Directory of the run.  \\[default: runs/RECIPE]"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting, as in --set training.max_steps=500; may be repeated.",
+        ),
+    ] = None,
+) -> None:
+    """Train a model on parallel text, or go on with a run that was stopped.
+
+    Everything about the run is in the recipe. Ctrl-C or SIGTERM saves and stops; the same command
+    goes on from there, exactly as if it had never stopped. Several processes:
+    torchrun --nproc-per-node 2 --no-python dragoman train RECIPE.toml
+
+    Example: dragoman train recipes/reverse.toml --output /tmp/reverse
+    """
+    from dragoman_training.logs import MetricsLog, TensorBoardLog
+    from dragoman_training.recipe import load_recipe
+    from dragoman_training.records import Several
+    from dragoman_training.run import train as run_training
+    from dragoman_training.terminal import Terminal
+
+    loaded = load_recipe(recipe, settings or [])
+
+    def observe(run: Path, step: int) -> "Observer":
+        return Several(Terminal(_console()), MetricsLog(run, step), TensorBoardLog(run, step))
+
+    run_training(loaded, output or Path("runs") / recipe.stem, observe)
+
+
+def evaluate(
+    checkpoint: CheckpointArgument,
+    source: Annotated[Path, typer.Option(help="Sentences to translate, one a line; may be gzip.")],
+    reference: Annotated[Path, typer.Option(help="Their right translations.")],
+    beam: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy search.")] = 1,
+    length_penalty: Annotated[
+        float, typer.Option(min=0.0, help="Scores are divided by length to this power.")
+    ] = 1.0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the translations to this file.")
+    ] = None,
+    show: Annotated[int, typer.Option(min=0, help="Print this many translations.")] = 3,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")
+    ] = False,
+) -> None:
+    """Translate a test set and measure BLEU and chrF against its references.
+
+    Example: dragoman evaluate runs/reverse --source runs/reverse/data/toy/test.source
+    --reference runs/reverse/data/toy/test.target --beam 4
+    """
+    import json
+    import time
+    from dataclasses import asdict
+
+    from rich.markup import escape
+
+    from dragoman_training.corpus import ParallelText
+    from dragoman_training.errors import CorpusError
+    from dragoman_training.evaluation import measure, pick_device, translate
+    from dragoman_training.files import write_text
+    from dragoman_training.terminal import progress_bar
+
+    pairs = list(ParallelText((source,), (reference,)))
+    if not pairs:
+        raise CorpusError(f"{source}: empty")
+    loaded = _load(checkpoint)
+    console = _console()
+    began = time.perf_counter()
+    with progress_bar(console) as bar:
+        task = bar.add_task("translating", total=len(pairs), status="")
+
+        def watch(done: int) -> None:
+            rate = done / (time.perf_counter() - began)
+            bar.update(task, completed=done, status=f"{rate:.0f} sentences/s")
+
+        translations = [
+            translation.text
+            for translation in translate(
+                loaded.build_model().to(pick_device()),
+                loaded.tokenizers,
+                [pair.source for pair in pairs],
+                beam=beam,
+                alpha=length_penalty,
+                watch=watch,
+            )
+        ]
+    seconds = time.perf_counter() - began
+    if output is not None:
+        write_text(output, "".join(text + "\n" for text in translations))
+    quality = measure(translations, [pair.target for pair in pairs])
+    if as_json:
+        figures = {"sentences": len(pairs), "beam": beam, "length_penalty": length_penalty}
+        typer.echo(json.dumps({**figures, "seconds": round(seconds, 2), **asdict(quality)}))
+        return
+    for pair, text in list(zip(pairs, translations, strict=True))[:show]:
+        typer.echo(f"  {pair.source}\n    → {text}\n    = {pair.target}")
+    typer.echo(f"BLEU   {quality.bleu:.2f}   {quality.bleu_signature}")
+    typer.echo(f"chrF   {quality.chrf:.2f}   {quality.chrf_signature}")
+    typer.echo(f"exact  {quality.exact:.1f}%")
+    console.print(
+        f"[dim]{len(pairs)} sentences in {seconds:.1f} s, beam {beam}, {escape(str(checkpoint))}[/]"
+    )
+
+
+def plot(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Where to draw, as PNG and SVG.  \\[default: RUN/curves.png]"
+        ),
+    ] = None,
+) -> None:
+    """Draw the curves of a run: perplexity, BLEU and chrF, learning rate, speed.
+
+    Works while the run goes on, too.
+    """
+    from dragoman_training.errors import CheckpointError
+    from dragoman_training.logs import read_metrics
+    from dragoman_training.plots import draw_curves, save_figure
+
+    steps, validations = read_metrics(run)
+    if not steps:
+        raise CheckpointError(f"{run}: nothing is logged yet")
+    figure = draw_curves(steps, validations, title=run.resolve().name)
+    for path in save_figure(figure, output or run / "curves.png"):
+        typer.echo(path)
+
+
+def attention(
+    checkpoint: CheckpointArgument,
+    text: Annotated[str, typer.Argument(help="The sentence to translate.")],
+    target: Annotated[
+        str | None, typer.Option(help="Show the attention for this translation instead.")
+    ] = None,
+    layer: Annotated[
+        int | None,
+        typer.Option(min=1, help="Decoder layer, from 1.  \\[default: the last]"),
+    ] = None,
+    head: Annotated[
+        int | None,
+        typer.Option(min=1, help="Attention head, from 1.  \\[default: the mean of all]"),
+    ] = None,
+    beam: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy search.")] = 1,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to draw, as PNG and SVG.")
+    ] = Path("attention.png"),
+) -> None:
+    """Translate a sentence and draw where the decoder looked for each of its tokens.
+
+    Example: dragoman attention runs/reverse "a b c d e f"
+    """
+    from dragoman_training.alignment import cross_attention
+    from dragoman_training.plots import draw_attention, save_figure
+
+    loaded = _load(checkpoint)
+    looked = cross_attention(
+        loaded.build_model(), loaded.tokenizers, text, target, layer=layer, head=head, beam=beam
+    )
+    typer.echo(looked.translation)
+    title = f"{text}\n→ {looked.translation}"
+    figure = draw_attention(looked.weights_TS, looked.source, looked.target, title)
+    for path in save_figure(figure, output):
+        typer.echo(path)
+
+
+def _load(path: Path) -> "Checkpoint":
+    from dragoman_training.checkpoint import Checkpoint, find_checkpoint
+
+    return Checkpoint.load(find_checkpoint(path))
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)

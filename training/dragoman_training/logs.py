@@ -1,0 +1,89 @@
+"""Observers that store what a run reports: as JSON lines, and for TensorBoard."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torch.utils.tensorboard import SummaryWriter
+
+from dragoman_training.errors import CheckpointError
+from dragoman_training.files import write_text
+from dragoman_training.records import Observer, StepRecord, ValidationRecord
+
+METRICS = "metrics.jsonl"
+
+
+def read_metrics(run: Path) -> tuple[list[StepRecord], list[ValidationRecord]]:
+    """All that a run has logged."""
+    path = run / METRICS
+    if not path.exists():
+        raise CheckpointError(f"{run}: not a training run, it has no {METRICS}")
+    steps: list[StepRecord] = []
+    validations: list[ValidationRecord] = []
+    for line in _whole_lines(path):
+        record = json.loads(line)
+        if record.pop("kind") == "step":
+            steps.append(StepRecord(**record))
+        else:
+            validations.append(ValidationRecord(**record))
+    return steps, validations
+
+
+class MetricsLog(Observer):
+    """Appends each record as a line of JSON."""
+
+    def __init__(self, run: Path, step: int) -> None:
+        path = run / METRICS
+        if path.exists():
+            # What was logged after the checkpoint will happen again.
+            kept = [line for line in _whole_lines(path) if json.loads(line)["step"] <= step]
+            write_text(path, "".join(kept))
+        self._file = path.open("a", encoding="utf-8")
+
+    def stepped(self, step: int, record: StepRecord | None) -> None:
+        if record is not None:
+            self._write({"kind": "step", **asdict(record)})
+
+    def validated(self, record: ValidationRecord) -> None:
+        self._write({"kind": "validation", **asdict(record)})
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+
+class TensorBoardLog(Observer):
+    """Scalars under ``train/`` and ``valid/``, and a few translations as text."""
+
+    def __init__(self, run: Path, step: int) -> None:
+        self._writer = SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
+
+    def stepped(self, step: int, record: StepRecord | None) -> None:
+        if record is not None:
+            self._scalars("train", step, asdict(record))
+
+    def validated(self, record: ValidationRecord) -> None:
+        self._scalars("valid", record.step, asdict(record))
+        samples = "\n\n".join(
+            f"{source}  \n→ {translation}  \n= {reference}"
+            for source, reference, translation in record.samples
+        )
+        self._writer.add_text("valid/samples", samples, record.step)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _scalars(self, group: str, step: int, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if isinstance(value, float):
+                self._writer.add_scalar(f"{group}/{name}", value, step)
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """A process that was killed may have left half a line at the end."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [line for line in lines if line.endswith("\n")]

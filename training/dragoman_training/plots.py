@@ -1,0 +1,101 @@
+"""Pictures: the curves of a run, and where the decoder looked while it translated.
+
+Drawn without a display; each goes to PNG for looking and SVG for print.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dragoman_training.records import StepRecord, ValidationRecord
+
+_TRAIN, _VALID, _EXTRA = "#4c72b0", "#dd8452", "#55a868"
+
+
+def draw_curves(
+    steps: Sequence[StepRecord], validations: Sequence[ValidationRecord], title: str
+) -> Figure:
+    """Perplexity, quality, learning rate and speed over the steps."""
+    figure = Figure(figsize=(11, 7), layout="constrained")
+    figure.suptitle(title)
+    (perplexity, quality), (rate, speed) = figure.subplots(2, 2)
+    at = [record.step for record in steps]
+    perplexity.plot(at, [r.perplexity for r in steps], color=_TRAIN, lw=1, label="training")
+    valid_at = [record.step for record in validations]
+    perplexity.plot(
+        valid_at, [r.perplexity for r in validations], "o-", color=_VALID, ms=3, label="validation"
+    )
+    perplexity.set(yscale="log", title="perplexity", xlabel="step")
+    perplexity.legend()
+    _draw_quality(quality, validations)
+    rate.plot(at, [r.learning_rate for r in steps], color=_TRAIN)
+    rate.set(title="learning rate", xlabel="step", ylim=(0, None))
+    speed.plot(at, [r.tokens_per_second for r in steps], color=_EXTRA, lw=1)
+    speed.set(title="target tokens per second", xlabel="step", ylim=(0, None))
+    for axes in (perplexity, quality, rate, speed):
+        axes.grid(alpha=0.3)
+    return figure
+
+
+def _draw_quality(axes: Axes, validations: Sequence[ValidationRecord]) -> None:
+    axes.set(title="translations of the validation text", xlabel="step")
+    measured = [r for r in validations if r.bleu is not None and r.chrf is not None]
+    if not measured:
+        axes.text(0.5, 0.5, "none measured", ha="center", transform=axes.transAxes)
+        return
+    at = [r.step for r in measured]
+    axes.plot(at, [r.bleu or 0.0 for r in measured], "o-", color=_VALID, ms=3, label="BLEU")
+    axes.plot(at, [r.chrf or 0.0 for r in measured], "o-", color=_EXTRA, ms=3, label="chrF")
+    best = max(measured, key=lambda r: r.bleu or 0.0)
+    axes.annotate(
+        f"{best.bleu:.1f}",
+        (best.step, best.bleu or 0.0),
+        textcoords="offset points",
+        xytext=(0, -14),
+        ha="center",
+    )
+    axes.set_ylim(0, 100)
+    axes.legend(loc="lower right")
+
+
+def draw_attention(
+    weights_TS: npt.NDArray[np.float32], source: Sequence[str], target: Sequence[str], title: str
+) -> Figure:
+    """How much each target token (rows) looked at each source token (columns)."""
+    rows, columns = weights_TS.shape
+    size = (2.5 + 0.36 * columns, 2.2 + 0.32 * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(weights_TS, cmap="magma", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.set_xticks(
+        range(columns), _printable(source), rotation=60, ha="left", rotation_mode="anchor"
+    )
+    axes.set_yticks(range(rows), _printable(target))
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    figure.suptitle(title, fontsize=10)
+    figure.colorbar(image, ax=axes, label="attention", shrink=0.8)
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> tuple[Path, Path]:
+    """Write PNG and SVG; the ending of the given path does not matter."""
+    png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for file in (png, svg):
+        staging = file.with_name(f".{file.name}.partial{file.suffix}")
+        try:
+            figure.savefig(staging, dpi=150)
+            staging.replace(file)
+        finally:
+            staging.unlink(missing_ok=True)
+    return png, svg
+
+
+def _printable(pieces: Sequence[str]) -> list[str]:
+    """``$`` would start a formula."""
+    return [piece.replace("$", r"\$") for piece in pieces]

@@ -1,0 +1,263 @@
+"""A recipe: all that defines a training run, as one TOML file.
+
+Each part owns its settings and checks them; here they are only put together. What the file says is
+taken literally: a key that no part knows is an error, and so is a value of another type.
+"""
+
+import dataclasses
+import difflib
+import tomllib
+import types
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from dragoman_training.checks import above, at_least, literals, probability
+from dragoman_training.errors import RecipeError
+from dragoman_training.settings import PRESETS, TransformerSettings
+from dragoman_training.tokenizer import TokenizerSettings
+from dragoman_training.toy import ToySettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings:
+    source_language: str = ""
+    """Language tags, as ``en`` or ``pt-BR``."""
+    target_language: str = ""
+    train_source: tuple[str, ...] = ()
+    """Files, plain or gzip. Without ``train_target``: TSV files with both sides."""
+    train_target: tuple[str, ...] = ()
+    valid_source: tuple[str, ...] = ()
+    valid_target: tuple[str, ...] = ()
+    max_tokens: int = 128
+    """Longer training pairs are left out; the end token counts."""
+    max_ratio: float = 4.0
+    """Pairs with one side more than this many times longer are left out."""
+    remove_duplicates: bool = True
+
+    def __post_init__(self) -> None:
+        at_least(2, "max_tokens", self.max_tokens)
+        at_least(1, "max_ratio", self.max_ratio)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    max_steps: int = 100_000
+    batch_tokens: int = 4096
+    """Padded tokens of the longer side of a batch, over all processes together."""
+    accumulate: int = 1
+    """Batches whose gradients make one update."""
+    label_smoothing: float = 0.1
+    schedule: Literal["inverse_sqrt", "cosine"] = "inverse_sqrt"
+    """After the warm-up: the paper's 1/√step, or a cosine down to ``final_rate``."""
+    learning_rate: float | None = None
+    """At the end of the warm-up. Unset: the paper's (width × warmup_steps)^-½."""
+    warmup_steps: int = 4000
+    final_rate: float = 0.0
+    """Where the cosine ends, as a share of ``learning_rate``."""
+    adam_betas: tuple[float, float] = (0.9, 0.98)
+    adam_epsilon: float = 1e-9
+    weight_decay: float = 0.0
+    clip_norm: float = 0.0
+    """Longest gradient; longer ones are scaled down. 0: no limit."""
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    compile: bool = False
+    """Compile the model with ``torch.compile``; needs a C++ compiler."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    log_every: int = 10
+
+    def __post_init__(self) -> None:
+        literals(self)
+        for name in ("max_steps", "batch_tokens", "accumulate", "warmup_steps", "log_every"):
+            at_least(1, name, getattr(self, name))
+        probability("label_smoothing", self.label_smoothing)
+        if self.learning_rate is not None:
+            above(0, "learning_rate", self.learning_rate)
+        for name in ("final_rate", "weight_decay", "clip_norm"):
+            at_least(0, name, getattr(self, name))
+        above(0, "adam_epsilon", self.adam_epsilon)
+        for beta in self.adam_betas:
+            probability("adam_betas", beta)
+        if self.schedule == "cosine" and self.warmup_steps >= self.max_steps:
+            raise ValueError(
+                f"warmup_steps is {self.warmup_steps}: a cosine schedule needs it below "
+                f"max_steps, which is {self.max_steps}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationSettings:
+    every: int = 1000
+    """Steps between validations."""
+    sentences: int = 500
+    """Sentences to translate for BLEU and chrF, from the start of the validation text; 0: none."""
+    beam: int = 1
+    metric: Literal["bleu", "chrf", "loss"] = "bleu"
+    """What decides which checkpoint is best."""
+    patience: int = 0
+    """Stop after this many validations without a better one; 0: never."""
+
+    def __post_init__(self) -> None:
+        literals(self)
+        at_least(1, "every", self.every)
+        at_least(1, "beam", self.beam)
+        at_least(0, "sentences", self.sentences)
+        at_least(0, "patience", self.patience)
+        if self.metric != "loss" and self.sentences == 0:
+            raise ValueError(f"metric is {self.metric!r}: it needs sentences above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointSettings:
+    every: int = 1000
+    """Steps between checkpoints; there is one after each validation too."""
+    keep: int = 5
+    """How many of the last and how many of the best to keep."""
+    average: int = 1
+    """How many checkpoints make the final model, averaged."""
+    average_of: Literal["last", "best"] = "last"
+
+    def __post_init__(self) -> None:
+        literals(self)
+        for name in ("every", "keep", "average"):
+            at_least(1, name, getattr(self, name))
+        if self.average > self.keep:
+            raise ValueError(
+                f"average is {self.average}: it must be at most keep, which is {self.keep}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    seed: int = 1
+    data: DataSettings = field(default_factory=DataSettings)
+    toy: ToySettings | None = None
+    """Make up the text instead of reading it from ``data``'s files."""
+    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
+    model: TransformerSettings = field(default_factory=TransformerSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    validation: ValidationSettings = field(default_factory=ValidationSettings)
+    checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+
+    def __post_init__(self) -> None:
+        at_least(0, "seed", self.seed)
+        if not self.toy and not (self.data.source_language and self.data.target_language):
+            raise ValueError(
+                "data.source_language and data.target_language are needed, as in 'en' and 'pt'"
+            )
+        if self.toy and (self.data.train_source or self.data.valid_source):
+            raise ValueError("toy makes its own text: data.train_source must be left out")
+        if not self.toy and not self.data.train_source:
+            raise ValueError(
+                "data.train_source is empty: name the files to train on, in the recipe or with "
+                "--set data.train_source=FILE"
+            )
+        if self.data.max_tokens > self.model.max_length:
+            raise ValueError(
+                f"data.max_tokens is {self.data.max_tokens}: it must be at most "
+                f"model.max_length, which is {self.model.max_length}"
+            )
+        if self.training.batch_tokens < self.data.max_tokens:
+            raise ValueError(
+                f"training.batch_tokens is {self.training.batch_tokens}: it must be at least "
+                f"data.max_tokens, which is {self.data.max_tokens}"
+            )
+        if self.model.tied_embeddings == "all" and not self.tokenizer.joint:
+            raise ValueError(
+                "model.tied_embeddings is 'all': that needs tokenizer.joint, "
+                "with separate vocabularies it must be 'target' or 'none'"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def load_recipe(path: Path, overrides: list[str]) -> Recipe:
+    """Read a recipe. Each override is ``section.key=value``, the value as TOML would have it."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecipeError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RecipeError(f"{path}: {error}") from None
+    try:
+        for override in overrides:
+            _override(table, override)
+        return recipe_from_dict(table)
+    except RecipeError as error:
+        raise RecipeError(f"{path}: {error}") from None
+
+
+def recipe_from_dict(table: dict[str, Any]) -> Recipe:
+    return _build(Recipe, _expand_preset(table), "")
+
+
+def _expand_preset(table: dict[str, Any]) -> dict[str, Any]:
+    model = table.get("model")
+    if not isinstance(model, dict) or "preset" not in model:
+        return table
+    name = model["preset"]
+    if name not in PRESETS:
+        raise RecipeError(f"model.preset is {name!r}: it must be one of {', '.join(PRESETS)}")
+    others = {key: value for key, value in model.items() if key != "preset"}
+    return {**table, "model": {**PRESETS[name], **others}}
+
+
+def _override(table: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise RecipeError(f"--set {override}: write it as section.key=value")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text  # paths and names need no quotes on a command line
+    *sections, last = key.strip().split(".")
+    for section in sections:
+        table = table.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise RecipeError(f"--set {override}: {section} is not a section")
+    table[last] = value
+
+
+_Settings = TypeVar("_Settings")
+
+
+def _build(cls: type[_Settings], table: Any, name: str) -> _Settings:
+    """A dataclass from a table of the same keys."""
+    if not isinstance(table, dict):
+        raise RecipeError(f"{name} is {table!r}: it must be a section of settings")
+    prefix = f"{name}." if name else ""
+    hints = get_type_hints(cls)
+    for key in table:
+        if key not in hints:
+            close = difflib.get_close_matches(key, [*hints, *(["preset"] * (name == "model"))], 1)
+            hint = f"; did you mean {close[0]}?" if close else f"; known: {', '.join(hints)}"
+            raise RecipeError(f"{prefix}{key}: unknown key{hint}")
+    values = {key: _convert(hints[key], value, prefix + key) for key, value in table.items()}
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise RecipeError(f"{prefix}{error}") from None
+
+
+def _convert(hint: Any, value: Any, name: str) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None:
+            return None
+        return _convert(next(a for a in arguments if a is not type(None)), value, name)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _build(hint, value, name)
+    if origin is tuple:
+        values = value if isinstance(value, list | tuple) else [value]
+        if arguments[-1] is not Ellipsis and len(values) != len(arguments):
+            raise RecipeError(f"{name} is {value!r}: it must have {len(arguments)} values")
+        return tuple(_convert(arguments[0], item, name) for item in values)
+    if origin is Literal:
+        hint = str  # which values are allowed, the settings check themselves
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+        raise RecipeError(f"{name} is {value!r}: it must be {kinds[hint]}")
+    return value

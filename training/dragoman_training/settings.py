@@ -1,0 +1,88 @@
+"""The settings of a Transformer, and the sizes that have a name."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dragoman_training.checks import at_least, literals, probability
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerSettings:
+    """What defines the architecture, apart from the vocabulary.
+
+    The defaults are the paper's base model.
+    """
+
+    width: int = 512
+    """d_model: the width of every token's vector between layers."""
+    heads: int = 8
+    feed_forward: int = 2048
+    """d_ff: the width inside the feed-forward networks."""
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    dropout: float = 0.1
+    """On each sublayer's output and on the sum of embedding and position."""
+    attention_dropout: float = 0.0
+    """On the attention weights."""
+    activation_dropout: float = 0.0
+    """Inside the feed-forward network."""
+    activation: Literal["relu", "gelu", "swish"] = "relu"
+    norm: Literal["pre", "post"] = "post"
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_length: int = 256
+    """Positions of either side, the end token included: the longest sentence the model takes."""
+    tied_embeddings: Literal["all", "target", "none"] = "all"
+    """Matrices that are one: source, target and output; target and output; or each its own."""
+    scale_embeddings: bool = True
+    """Multiply embeddings by the square root of the width."""
+    output_bias: bool = False
+
+    def __post_init__(self) -> None:
+        literals(self)
+        for name in ("width", "heads", "feed_forward", "encoder_layers", "decoder_layers"):
+            at_least(1, name, getattr(self, name))
+        at_least(2, "max_length", self.max_length)
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            probability(name, getattr(self, name))
+        if self.width % self.heads:
+            raise ValueError(
+                f"width is {self.width} and heads is {self.heads}: "
+                "the width must be a multiple of the heads"
+            )
+        if self.positions == "sinusoidal" and self.width % 2:
+            raise ValueError(f"width is {self.width}: sinusoidal positions need an even width")
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {
+        "width": 128,
+        "heads": 4,
+        "feed_forward": 256,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+    },
+    "small": {
+        "width": 256,
+        "heads": 4,
+        "feed_forward": 1024,
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+    },
+    "base": {
+        "width": 512,
+        "heads": 8,
+        "feed_forward": 2048,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.1,
+    },
+    "big": {
+        "width": 1024,
+        "heads": 16,
+        "feed_forward": 4096,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.3,
+    },
+}
+"""``base`` and ``big`` are rows of the paper's table 3; ``small`` and ``tiny`` suit a CPU."""

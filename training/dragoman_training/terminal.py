@@ -1,0 +1,126 @@
+"""What a person sees of a run: a progress bar on a terminal, now and then a line elsewhere."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from dragoman_training.records import Observer, StepRecord, ValidationRecord
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+def progress_bar(console: Console) -> Progress:
+    """The bar of all long work: what, how far, how long still, and how it goes."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[status]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+class Terminal(Observer):
+    """Shows a run on the console."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = progress_bar(console)
+        self._stage: TaskID | None = None
+        self._stage_name = ""
+        self._steps: TaskID | None = None
+        self._validation: TaskID | None = None
+        self._max_steps = 0
+        self._last_line = 0.0
+        self._bar.start()
+
+    def preparing(self, stage: str, done: int, total: int | None) -> None:
+        if self._stage is None or stage != self._stage_name:
+            self._drop_stage()
+            self._stage_name = stage
+            self._stage = self._bar.add_task(stage, total=total, status="")
+            if not self._console.is_terminal:
+                self._console.print(f"{stage} …")
+        self._bar.update(self._stage, completed=done, total=total)
+
+    def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
+        self._drop_stage()
+        dropped = ", ".join(f"{count:,} {reason}" for reason, count in facts["dropped"].items())
+        processes = facts["processes"]
+        self._console.print(
+            f"[bold]{facts['pairs']:,}[/] sentence pairs ({facts['source_tokens']:,} source and "
+            f"{facts['target_tokens']:,} target tokens); dropped: {dropped or 'none'}"
+        )
+        self._console.print(
+            f"[bold]{facts['parameters']:,}[/] parameters, vocabulary of {facts['vocabulary']:,}, "
+            f"on {facts['device']}" + (f" in {processes} processes" if processes > 1 else "")
+        )
+        self._max_steps = max_steps
+        self._steps = self._bar.add_task("training", total=max_steps, completed=step, status="")
+
+    def stepped(self, step: int, record: StepRecord | None) -> None:
+        if self._steps is None:
+            return
+        self._bar.update(self._steps, completed=step)
+        if record is None:
+            return
+        status = (
+            f"epoch {record.epoch + 1}  loss {record.loss:.3f}  "
+            f"{record.tokens_per_second:,.0f} tokens/s"
+        )
+        self._bar.update(self._steps, status=status)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._last_line > _SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            self._console.print(f"step {step}/{self._max_steps}  {status}")
+
+    def validating(self, done: int, total: int) -> None:
+        if self._validation is None:
+            self._validation = self._bar.add_task("validating", total=total, status="")
+        self._bar.update(self._validation, completed=done, total=total)
+
+    def validated(self, record: ValidationRecord) -> None:
+        if self._validation is not None:
+            self._bar.remove_task(self._validation)
+            self._validation = None
+        quality = ""
+        if record.bleu is not None:
+            quality = f"  BLEU {record.bleu:.1f}  chrF {record.chrf:.1f}  exact {record.exact:.1f}%"
+        best = "  [green]best so far[/]" if record.is_best else ""
+        self._console.print(
+            f"step {record.step}: validation loss {record.loss:.3f}  "
+            f"perplexity {record.perplexity:.2f}{quality}{best}"
+        )
+        for source, _, translation in record.samples:
+            self._console.print(f"  [dim]{escape(source)} → {escape(translation)}[/]")
+
+    def saved(self, path: Path) -> None:
+        if path.name == "final":
+            self._console.print(f"the final model is in [bold]{escape(str(path))}[/]")
+
+    def noted(self, message: str) -> None:
+        self._console.print(escape(message))
+
+    def close(self) -> None:
+        self._bar.stop()
+
+    def _drop_stage(self) -> None:
+        if self._stage is not None:
+            self._bar.remove_task(self._stage)
+            self._stage = None

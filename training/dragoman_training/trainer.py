@@ -1,0 +1,257 @@
+"""The training loop.
+
+What is computed depends on the recipe, the data and the step alone: random numbers are seeded for
+each step, and the order of the data is a function of seed and epoch. So a run that goes on from a
+checkpoint ends with the same weights as one that was never stopped.
+"""
+
+import math
+import time
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from dragoman_training.batch import Batch
+from dragoman_training.batching import Indices, Position, batches_from
+from dragoman_training.checkpoint import Checkpoint, load_weights, weights_of
+from dragoman_training.distributed import World
+from dragoman_training.errors import DivergedError, RecipeError
+from dragoman_training.objective import Objective
+from dragoman_training.prepare import PreparedData
+from dragoman_training.recipe import Recipe
+from dragoman_training.records import StepRecord, ValidationRecord
+from dragoman_training.schedule import learning_rate
+from dragoman_training.transformer import Transformer
+
+
+@dataclass
+class Progress:
+    """How far a run is: with the weights and the optimizer, all that it takes to go on."""
+
+    step: int = 0
+    position: Position = field(default_factory=Position)
+    target_tokens: int = 0
+    seconds: float = 0.0
+    """Spent training, validations and saving included."""
+    best: float | None = None
+    best_step: int = 0
+    validations_since_best: int = 0
+    goodness: dict[int, float] = field(default_factory=dict)
+    """The chosen metric of each validated step, more being better."""
+    scaler: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> "Progress":
+        state = dict(state)
+        state["position"] = Position(**state["position"])
+        state["goodness"] = {int(step): value for step, value in state["goodness"].items()}
+        return cls(**state)
+
+
+@dataclass
+class _Tally:
+    """Sums since the last record."""
+
+    smoothed: float = 0.0
+    nll: float = 0.0
+    tokens: int = 0
+    started: float = field(default_factory=time.perf_counter)
+
+
+class Trainer:
+    """Owns the model, its optimizer and the position in the data."""
+
+    def __init__(self, recipe: Recipe, data: PreparedData, world: World) -> None:
+        self.recipe = recipe
+        self.data = data
+        self.world = world
+        self.progress = Progress()
+        settings = recipe.training
+        torch.manual_seed(recipe.seed)
+        self.model = Transformer(
+            recipe.model,
+            source_vocabulary=data.tokenizers.source.size,
+            target_vocabulary=data.tokenizers.target.size,
+        ).to(world.device)
+        dtype = _autocast_dtype(settings.precision, world.device)
+        self.objective = Objective(self.model, settings.label_smoothing, dtype)
+        if settings.compile:
+            for layer in [*self.model.encoder, *self.model.decoder]:
+                layer.compile(dynamic=True)
+        self._parallel = DistributedDataParallel(self.objective) if world.size > 1 else None
+        self._names = [name for name, _ in self.model.named_parameters()]
+        self._parameters = list(self.model.parameters())
+        # Without decay this is plain Adam.
+        self.optimizer = torch.optim.AdamW(
+            self._parameters,
+            lr=0.0,
+            betas=settings.adam_betas,
+            eps=settings.adam_epsilon,
+            weight_decay=settings.weight_decay,
+            fused=True,
+        )
+        self._scaler = torch.GradScaler(world.device.type, enabled=dtype is torch.float16)
+        self._tally = _Tally()
+        self._rewind()
+
+    def _rewind(self) -> None:
+        """Read the data from the position that the progress says."""
+        self._batches = batches_from(
+            self.data.train,
+            self.progress.position,
+            tokens=self.recipe.training.batch_tokens,
+            seed=self.recipe.seed,
+        )
+
+    def update(self, stop: bool) -> tuple[StepRecord | None, bool]:
+        """One step. Returns what is to be logged, and whether any process was asked to stop."""
+        settings = self.recipe.training
+        progress = self.progress
+        drawn = [next(self._batches) for _ in range(settings.accumulate)]
+        tokens = sum(int((self.data.train.lengths(b)[:, 1] + 1).sum()) for b, _ in drawn)
+        step = progress.step + 1
+        rate = learning_rate(step, settings, self.recipe.model.width)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.objective.train()
+        torch.manual_seed(_step_seed(self.recipe.seed, step, self.world.rank))
+        sums = torch.zeros(3, dtype=torch.float64)
+        for number, (indices, _) in enumerate(drawn, start=1):
+            sums[:2] += self._backward(indices, tokens, synchronise=number == len(drawn))
+        sums[2] = stop
+        smoothed, nll, stops = self.world.sum(sums.to(self.world.device)).tolist()
+        self._check_finite(smoothed, "loss", step)
+        self._scaler.unscale_(self.optimizer)
+        norm = float(
+            torch.nn.utils.clip_grad_norm_(self._parameters, settings.clip_norm or math.inf)
+        )
+        if not self._scaler.is_enabled():  # it skips such steps by itself, and lowers its scale
+            self._check_finite(norm, "gradient", step)
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)
+        progress.step = step
+        progress.position = drawn[-1][1]
+        progress.target_tokens += tokens
+        self._tally.smoothed += smoothed
+        self._tally.nll += nll
+        self._tally.tokens += tokens
+        last = step == settings.max_steps or stops > 0
+        if step % settings.log_every == 0 or last:
+            return self._record(rate, norm), stops > 0
+        return None, stops > 0
+
+    def _backward(self, indices: Indices, tokens: int, *, synchronise: bool) -> Tensor:
+        """Gradients of this process's share of one batch. Returns its two summed losses."""
+        mine = indices[self.world.rank :: self.world.size]
+        # A process without a share must still take part when gradients are added up.
+        weight = 1.0 if len(mine) else 0.0
+        batch = Batch.of(
+            [self.data.train[int(i)] for i in (mine if len(mine) else indices[:1])],
+            self.world.device,
+        )
+        parallel = self._parallel
+        with parallel.no_sync() if parallel and not synchronise else nullcontext():
+            loss = (parallel or self.objective)(batch)
+            # Gradients are averaged over the processes, but the mean is to be over all tokens.
+            share = weight * self.world.size / tokens
+            self._scaler.scale(loss.smoothed * share).backward()
+        return weight * torch.stack((loss.smoothed.detach(), loss.nll)).double().cpu()
+
+    def _check_finite(self, value: float, what: str, step: int) -> None:
+        if not math.isfinite(value):
+            raise DivergedError(
+                f"the {what} is no longer a number at step {step}: lower training.learning_rate, "
+                "lengthen training.warmup_steps, or set training.clip_norm"
+            )
+
+    def _record(self, rate: float, norm: float) -> StepRecord:
+        tally, self._tally = self._tally, _Tally()
+        elapsed = time.perf_counter() - tally.started
+        return StepRecord(
+            step=self.progress.step,
+            epoch=self.progress.position.epoch,
+            loss=tally.smoothed / tally.tokens,
+            perplexity=math.exp(min(700.0, tally.nll / tally.tokens)),
+            learning_rate=rate,
+            gradient_norm=norm,
+            tokens_per_second=tally.tokens / elapsed,
+        )
+
+    def restart_clock(self) -> None:
+        """Leave what was done since the last step (validating, saving) out of tokens per second."""
+        if self._tally.tokens == 0:
+            self._tally = _Tally()
+
+    def judge(self, record: ValidationRecord) -> ValidationRecord:
+        """Remember a validation. Returns it with the verdict whether it is the best so far."""
+        progress = self.progress
+        goodness = record.goodness(self.recipe.validation.metric)
+        progress.goodness[progress.step] = goodness
+        is_best = progress.best is None or goodness > progress.best
+        if is_best:
+            progress.best, progress.best_step = goodness, progress.step
+            progress.validations_since_best = 0
+        else:
+            progress.validations_since_best += 1
+        return replace(record, is_best=is_best)
+
+    @property
+    def out_of_patience(self) -> bool:
+        patience = self.recipe.validation.patience
+        return 0 < patience <= self.progress.validations_since_best
+
+    def snapshot(self, config: dict[str, Any]) -> Checkpoint:
+        """All that it takes to go on from here."""
+        weights = weights_of(self.model)
+        for name, tensor in weights.items():
+            self._check_finite(float(tensor.sum()), f"weight {name}", self.progress.step)
+        moments: dict[str, Tensor] = {}
+        for name, parameter in zip(self._names, self._parameters, strict=True):
+            for key, value in self.optimizer.state[parameter].items():
+                moments[f"{name}.{key}"] = value.cpu()
+        self.progress.scaler = self._scaler.state_dict()
+        return Checkpoint(
+            config=config,
+            weights=weights,
+            tokenizers=self.data.tokenizers,
+            state=asdict(self.progress),
+            optimizer=moments,
+        )
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a snapshot."""
+        if checkpoint.state is None or checkpoint.optimizer is None:
+            raise RecipeError("a final model has no optimizer state: it can't be trained further")
+        load_weights(self.model, checkpoint.weights)
+        for name, parameter in zip(self._names, self._parameters, strict=True):
+            prefix = f"{name}."
+            self.optimizer.state[parameter] = {
+                key.removeprefix(prefix): value.to(parameter.device)
+                for key, value in checkpoint.optimizer.items()
+                if key.startswith(prefix) and "." not in key.removeprefix(prefix)
+            }
+        self.progress = Progress.from_dict(checkpoint.state)
+        if self.progress.scaler:
+            self._scaler.load_state_dict(self.progress.scaler)
+        self._rewind()
+
+
+def _step_seed(seed: int, step: int, rank: int) -> int:
+    """A seed of its own for each step of each process."""
+    return int(np.random.SeedSequence((seed, step, rank)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
+    if precision == "float32":
+        return None
+    if precision == "float16" and device.type == "cpu":
+        raise RecipeError("training.precision is 'float16', which a CPU can't train in")
+    if precision == "bfloat16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise RecipeError("training.precision is 'bfloat16', which this GPU does not have")
+    return torch.float16 if precision == "float16" else torch.bfloat16

@@ -74,10 +74,11 @@ def _name_extra(error: ModuleNotFoundError, commands: list[EntryPoint]) -> str:
     """Which extra holds a missing module: that of the package whose command was called."""
     called = next((a for a in sys.argv[1:] if not a.startswith("-")), "")
     entry = next((entry for entry in commands if entry.name == called), None)
-    if entry is None or (error.name or "").startswith("dragoman_"):
+    missing = (error.name or "").partition(".")[0]
+    if entry is None or missing.startswith("dragoman_"):
         raise error
     extra = entry.module.partition(".")[0].removeprefix("dragoman_")
-    return f"'{called}' needs {error.name}: pip install 'dragoman[{extra}]'"
+    return f"'{called}' needs {missing}: pip install 'dragoman[{extra}]'"
 
 
 def _leave(message: str, exit_code: int) -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman_training.checkpoint import Checkpoint
-    from dragoman_training.records import Observer
 
 CheckpointArgument = Annotated[
     Path,
@@ -53,11 +52,8 @@ def train(
     from dragoman_training.terminal import Terminal
 
     loaded = load_recipe(recipe, settings or [])
-
-    def observe(run: Path, step: int) -> "Observer":
-        return Several(Terminal(_console()), MetricsLog(run, step), TensorBoardLog(run, step))
-
-    run_training(loaded, output or Path("runs") / recipe.stem, observe)
+    run = output or Path("runs") / recipe.stem
+    run_training(loaded, run, Several(Terminal(_console()), MetricsLog(run), TensorBoardLog(run)))
 
 
 def evaluate(

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from torch.utils.tensorboard import SummaryWriter
 
@@ -33,13 +33,16 @@ def read_metrics(run: Path) -> tuple[list[StepRecord], list[ValidationRecord]]:
 class MetricsLog(Observer):
     """Appends each record as a line of JSON."""
 
-    def __init__(self, run: Path, step: int) -> None:
-        path = run / METRICS
-        if path.exists():
+    def __init__(self, run: Path) -> None:
+        self._path = run / METRICS
+        self._file: TextIO | None = None
+
+    def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
+        if self._path.exists():
             # What was logged after the checkpoint will happen again.
-            kept = [line for line in _whole_lines(path) if json.loads(line)["step"] <= step]
-            write_text(path, "".join(kept))
-        self._file = path.open("a", encoding="utf-8")
+            kept = [line for line in _whole_lines(self._path) if json.loads(line)["step"] <= step]
+            write_text(self._path, "".join(kept))
+        self._file = self._path.open("a", encoding="utf-8")
 
     def stepped(self, step: int, record: StepRecord | None) -> None:
         if record is not None:
@@ -49,18 +52,24 @@ class MetricsLog(Observer):
         self._write({"kind": "validation", **asdict(record)})
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def _write(self, record: dict[str, Any]) -> None:
-        self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        self._file.flush()
+        if self._file is not None:
+            self._file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            self._file.flush()
 
 
 class TensorBoardLog(Observer):
     """Scalars under ``train/`` and ``valid/``, and a few translations as text."""
 
-    def __init__(self, run: Path, step: int) -> None:
-        self._writer = SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
+    def __init__(self, run: Path) -> None:
+        self._directory = run / "tensorboard"
+        self._writer: SummaryWriter | None = None
+
+    def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
+        self._writer = SummaryWriter(str(self._directory), purge_step=step + 1)
 
     def stepped(self, step: int, record: StepRecord | None) -> None:
         if record is not None:
@@ -72,14 +81,16 @@ class TensorBoardLog(Observer):
             f"{source}  \n→ {translation}  \n= {reference}"
             for source, reference, translation in record.samples
         )
-        self._writer.add_text("valid/samples", samples, record.step)
+        if self._writer is not None:
+            self._writer.add_text("valid/samples", samples, record.step)
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def _scalars(self, group: str, step: int, values: dict[str, Any]) -> None:
         for name, value in values.items():
-            if isinstance(value, float):
+            if self._writer is not None and isinstance(value, float):
                 self._writer.add_scalar(f"{group}/{name}", value, step)
 
 

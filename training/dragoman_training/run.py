@@ -12,11 +12,11 @@ The same command on the same directory goes on where the run stopped.
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from dragoman_training.checkpoint import Checkpoint, CheckpointStore, average, weights_of
 from dragoman_training.distributed import World, join_world
@@ -33,11 +33,8 @@ MAY_CHANGE = ("training.max_steps", "training.log_every", "training.device")
 """Settings that may differ when a run goes on, beside those of validation and checkpoints."""
 
 
-def train(recipe: Recipe, output: Path, make_observer: Callable[[Path, int], Observer]) -> Path:
-    """Train, or go on training. Returns the path of the final model.
-
-    ``make_observer`` is given the directory and the step at which the run begins.
-    """
+def train(recipe: Recipe, output: Path, observer: Observer) -> Path:
+    """Train, or go on training. Returns the path of the final model."""
     with join_world(recipe.training.device) as world, made_directory(output):
         if not world.is_first:
             world.barrier()
@@ -48,16 +45,13 @@ def train(recipe: Recipe, output: Path, make_observer: Callable[[Path, int], Obs
             remove_partial(output)
             remove_partial(output / "checkpoints")
             _check_same_recipe(recipe, output)
-            latest, damaged = CheckpointStore(output / "checkpoints").latest()
-            step = int(latest.name.removeprefix("step-")) if latest else 0
-            observer = make_observer(output, step)
             try:
-                for message in damaged:
-                    observer.noted(f"passed over: {message}")
                 prepare(recipe, output / "data", observer.preparing)
                 write_text(output / "recipe.json", _dump(recipe))
                 world.barrier()
                 return _Run(recipe, output, world, observer).train()
+            except DivergedError as error:
+                raise DivergedError(f"{error}. {_what_is_kept(output)}") from None
             finally:
                 observer.close()
 
@@ -92,10 +86,7 @@ class _Run:
             return self.final
         with StopRequest() as stop:
             while not finished:
-                try:
-                    record, stopped = trainer.update(stop.signal is not None)
-                except DivergedError as error:
-                    raise DivergedError(f"{error}. {self._what_is_kept()}") from None
+                record, stopped = trainer.update(stop.signal is not None)
                 self.observer.stepped(progress.step, record)
                 finished = progress.step >= self.recipe.training.max_steps
                 validated = self._is_due(self.recipe.validation.every, finished) and self._judge()
@@ -118,7 +109,9 @@ class _Run:
         return finished or self.trainer.progress.step % every == 0
 
     def _resume(self) -> None:
-        latest, _ = self.store.latest()
+        latest, damaged = self.store.latest()
+        for message in damaged:
+            self.observer.noted(f"passed over: {message}")
         self.world.barrier()
         if latest is None:
             return
@@ -145,17 +138,13 @@ class _Run:
             path = self.store.path(progress.step)
             try:
                 self.trainer.snapshot(self._config()).save(path)
-            except OSError as error:
+            except (OSError, SafetensorError) as error:
                 raise CheckpointError(
-                    f"{path}: can't be written ({error.strerror}). {self._what_is_kept()}"
+                    f"{path}: can't be written ({error}). {_what_is_kept(self.output)}"
                 ) from None
             self.store.keep_only(self._worth_keeping())
             self.observer.saved(path)
         self.world.barrier()
-
-    def _what_is_kept(self) -> str:
-        latest, _ = self.store.latest()
-        return f"The last good checkpoint is {latest}" if latest else "There was no checkpoint yet"
 
     def _worth_keeping(self) -> set[int]:
         keep = self.recipe.checkpoints.keep
@@ -216,6 +205,11 @@ class _Run:
             },
             "torch": torch.__version__,
         }
+
+
+def _what_is_kept(output: Path) -> str:
+    latest, _ = CheckpointStore(output / "checkpoints").latest()
+    return f"The last good checkpoint is {latest}" if latest else "There was no checkpoint yet"
 
 
 def _dump(recipe: Recipe) -> str:

@@ -129,9 +129,9 @@ def train_tokenizer(sentences: Iterable[str], settings: TokenizerSettings, seed:
             minloglevel=2,
         )
     except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
+        reason = str(error).rpartition("] ")[2].strip()  # after the line of its source
         raise RecipeError(
             f"tokenizer.vocabulary is {settings.vocabulary}: SentencePiece can't learn it from "
-            f"this text ({reason})"
+            f"this text. {reason}"
         ) from None
     return Tokenizer(model.getvalue())

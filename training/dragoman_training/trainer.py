@@ -9,7 +9,7 @@ import math
 import time
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from dragoman_training.checkpoint import Checkpoint, load_weights, weights_of
 from dragoman_training.distributed import World
 from dragoman_training.errors import DivergedError, RecipeError
 from dragoman_training.objective import Objective
+from dragoman_training.precision import autocast_dtype
 from dragoman_training.prepare import PreparedData
 from dragoman_training.recipe import Recipe
 from dragoman_training.records import StepRecord, ValidationRecord
@@ -78,7 +79,7 @@ class Trainer:
             source_vocabulary=data.tokenizers.source.size,
             target_vocabulary=data.tokenizers.target.size,
         ).to(world.device)
-        dtype = _autocast_dtype(settings.precision, world.device)
+        dtype = autocast_dtype(settings.precision, world.device)
         self.objective = Objective(self.model, settings.label_smoothing, dtype)
         if settings.compile:
             for layer in [*self.model.encoder, *self.model.decoder]:
@@ -125,13 +126,15 @@ class Trainer:
             sums[:2] += self._backward(indices, tokens, synchronise=number == len(drawn))
         sums[2] = stop
         smoothed, nll, stops = self.world.sum(sums.to(self.world.device)).tolist()
-        self._check_finite(smoothed, "loss", step)
+        if not math.isfinite(smoothed):
+            self._diverged("loss", step)
         self._scaler.unscale_(self.optimizer)
         norm = float(
             torch.nn.utils.clip_grad_norm_(self._parameters, settings.clip_norm or math.inf)
         )
-        if not self._scaler.is_enabled():  # it skips such steps by itself, and lowers its scale
-            self._check_finite(norm, "gradient", step)
+        # The scaler of float16 skips such a step by itself, and lowers its scale.
+        if not math.isfinite(norm) and not self._scaler.is_enabled():
+            self._diverged("gradient", step)
         self._scaler.step(self.optimizer)
         self._scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
@@ -163,12 +166,11 @@ class Trainer:
             self._scaler.scale(loss.smoothed * share).backward()
         return weight * torch.stack((loss.smoothed.detach(), loss.nll)).double().cpu()
 
-    def _check_finite(self, value: float, what: str, step: int) -> None:
-        if not math.isfinite(value):
-            raise DivergedError(
-                f"the {what} is no longer a number at step {step}: lower training.learning_rate, "
-                "lengthen training.warmup_steps, or set training.clip_norm"
-            )
+    def _diverged(self, what: str, step: int) -> NoReturn:
+        raise DivergedError(
+            f"the {what} is no longer a number at step {step}: lower training.learning_rate, "
+            "lengthen training.warmup_steps, or set training.clip_norm"
+        )
 
     def _record(self, rate: float, norm: float) -> StepRecord:
         tally, self._tally = self._tally, _Tally()
@@ -210,7 +212,8 @@ class Trainer:
         """All that it takes to go on from here."""
         weights = weights_of(self.model)
         for name, tensor in weights.items():
-            self._check_finite(float(tensor.sum()), f"weight {name}", self.progress.step)
+            if not tensor.isfinite().all():
+                self._diverged(f"weight {name}", self.progress.step)
         moments: dict[str, Tensor] = {}
         for name, parameter in zip(self._names, self._parameters, strict=True):
             for key, value in self.optimizer.state[parameter].items():
@@ -245,13 +248,3 @@ class Trainer:
 def _step_seed(seed: int, step: int, rank: int) -> int:
     """A seed of its own for each step of each process."""
     return int(np.random.SeedSequence((seed, step, rank)).generate_state(1, np.uint64)[0] >> 1)
-
-
-def _autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
-    if precision == "float32":
-        return None
-    if precision == "float16" and device.type == "cpu":
-        raise RecipeError("training.precision is 'float16', which a CPU can't train in")
-    if precision == "bfloat16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        raise RecipeError("training.precision is 'bfloat16', which this GPU does not have")
-    return torch.float16 if precision == "float16" else torch.bfloat16

@@ -1,0 +1,58 @@
+"""The ``dragoman`` command itself: help, version, missing extras."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+RUN = "import sys; from dragoman_client.cli import main; sys.argv[0] = 'dragoman'; main()"
+
+
+def dragoman(*arguments: str, without: str | None = None) -> subprocess.CompletedProcess[str]:
+    hide = f"import sys; sys.modules[{without!r}] = None; " if without else ""
+    return subprocess.run(
+        [sys.executable, "-c", hide + RUN, *arguments],
+        capture_output=True,
+        text=True,
+        env={"PATH": "", "TERM": "dumb", "COLUMNS": "100"},
+    )
+
+
+def test_help_lists_every_subcommand() -> None:
+    run = dragoman("--help")
+    assert run.returncode == 0
+    for command in ("train", "evaluate", "plot", "attention"):
+        assert command in run.stdout
+
+
+def test_help_of_a_subcommand_has_an_example() -> None:
+    run = dragoman("train", "--help")
+    assert run.returncode == 0
+    assert "dragoman train recipes/reverse.toml" in run.stdout
+
+
+def test_version() -> None:
+    run = dragoman("--version")
+    assert (run.returncode, run.stdout) == (0, f"dragoman {version('dragoman')}\n")
+
+
+def test_help_works_without_torch() -> None:
+    assert dragoman("--help", without="torch").returncode == 0
+
+
+def test_a_missing_extra_is_named() -> None:
+    run = dragoman("plot", "nowhere", without="torch")
+    assert run.returncode == 2
+    assert run.stderr == "dragoman: 'plot' needs torch: pip install 'dragoman[training]'\n"
+
+
+def test_a_missing_command_line_extra_is_named() -> None:
+    run = dragoman("--help", without="typer")
+    assert run.returncode == 1
+    assert run.stderr == "dragoman: the command needs an extra: pip install 'dragoman[cli]'\n"
+
+
+def test_an_unknown_subcommand_is_a_usage_error() -> None:
+    run = dragoman("trian")
+    assert run.returncode == 2
+    assert "trian" in run.stderr
+    assert "Traceback" not in run.stderr

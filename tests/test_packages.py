@@ -1,0 +1,43 @@
+"""What each package may load: the SDK stays light, the server never needs PyTorch."""
+
+import subprocess
+import sys
+
+import pytest
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+package = importlib.import_module(sys.argv[1])
+for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def loaded_by(package: str) -> set[str]:
+    run = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, package], capture_output=True, text=True, check=True
+    )
+    return set(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [
+        ("dragoman_client", {"numpy", "torch", "onnxruntime", "sentencepiece", "rich"}),
+        ("dragoman_server", {"torch", "dragoman_training"}),
+    ],
+)
+def test_loads_no_more_than_it_may(package: str, forbidden: set[str]) -> None:
+    assert loaded_by(package).isdisjoint(forbidden)
+
+
+def test_the_check_sees_what_is_loaded() -> None:
+    assert {"torch", "numpy"} <= loaded_by("dragoman_training")
+
+
+def test_commands_are_described_without_their_extra() -> None:
+    script = "import dragoman_training.commands, sys; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"

@@ -1,0 +1,329 @@
+"""Whole runs through the real command: exact resumption, several processes, bad input."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DRAGOMAN = [sys.executable, "-m", "dragoman_client"]
+
+RECIPE = """
+seed = 3
+
+[toy]
+train = 600
+valid = 30
+test = 10
+
+[tokenizer]
+vocabulary = 290
+
+[model]
+preset = "tiny"
+width = 32
+encoder_layers = 1
+decoder_layers = 1
+dropout = 0.1
+activation_dropout = 0.1
+max_length = 32
+
+[data]
+max_tokens = 32
+
+[training]
+max_steps = 30
+batch_tokens = 256
+accumulate = 2
+warmup_steps = 10
+log_every = 1
+
+[validation]
+every = 10
+sentences = 10
+
+[checkpoints]
+every = 4
+keep = 3
+average = 3
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "recipe.toml"
+    path.write_text(RECIPE.replace("vocabulary = 290", "vocabulary = 300"))
+    return path
+
+
+def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*DRAGOMAN, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    stdout, stderr = process.communicate(timeout=300)
+    return process.returncode, stdout, stderr
+
+
+def dragoman(*arguments: str | Path, **options: Any) -> tuple[int, str, str]:
+    return finish(start(*arguments, **options))
+
+
+def train(recipe: Path, output: Path, *settings: str) -> tuple[int, str, str]:
+    sets = [part for setting in settings for part in ("--set", setting)]
+    return dragoman("train", recipe, "--output", output, *sets)
+
+
+def metrics(run: Path) -> list[dict[str, Any]]:
+    path = run / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def losses(run: Path) -> list[float]:
+    return [record["loss"] for record in metrics(run) if record["kind"] == "step"]
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> bool:
+    """True when the condition holds, False when the process ended first."""
+    while process.poll() is None:
+        if condition():
+            return True
+        time.sleep(0.001)
+    return condition()
+
+
+def weights(run: Path) -> bytes:
+    return (run / "final" / "model.safetensors").read_bytes()
+
+
+def test_a_run_killed_again_and_again_ends_with_the_same_weights(
+    recipe: Path, tmp_path: Path
+) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert train(recipe, whole)[0] == 0
+    moments: list[Callable[[], bool]] = [
+        lambda: (killed / ".data.partial").exists(),
+        lambda: len(losses(killed)) >= 1,
+        lambda: any(killed.glob("checkpoints/.step-*.partial/model.safetensors")),
+        lambda: len(losses(killed)) >= 15,
+        lambda: any(killed.glob("checkpoints/step-00000020")),
+        lambda: len(losses(killed)) >= 27,
+        lambda: (killed / ".final.partial").exists(),
+    ]
+    kills = 0
+    for moment in moments:
+        process = start("train", recipe, "--output", killed)
+        wait_until(moment, process)
+        process.send_signal(signal.SIGKILL)
+        kills += finish(process)[0] == -signal.SIGKILL
+    assert kills >= 5
+    code, _, stderr = train(recipe, killed)
+    assert code == 0, stderr
+    assert weights(killed) == weights(whole)
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        last = Path("checkpoints", "step-00000030", name)
+        assert (killed / last).read_bytes() == (whole / last).read_bytes()
+    assert losses(killed) == losses(whole)
+    assert not list(killed.rglob(".*partial"))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_and_leaves(
+    recipe: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    run = tmp_path / "run"
+    process = start("train", recipe, "--output", run, "--set", "training.max_steps=100000")
+    assert wait_until(lambda: len(losses(run)) >= 6, process)
+    process.send_signal(number)
+    returned, _, stderr = finish(process)
+    step = len(losses(run))
+    assert returned == code
+    assert stderr.splitlines()[-1] == (
+        f"dragoman: stopped at step {step}, which is saved: the same command goes on from there"
+    )
+    assert (run / "checkpoints" / f"step-{step:08d}" / "checkpoint.json").exists()
+    assert "Traceback" not in stderr
+
+
+def test_two_processes_follow_one(recipe: Path, tmp_path: Path) -> None:
+    settings = ("training.max_steps=20", "model.dropout=0.0", "model.activation_dropout=0.0")
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert train(recipe, one, *settings)[0] == 0
+    sets = [part for setting in settings for part in ("--set", setting)]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    subprocess.run(
+        [*torchrun, "--nproc-per-node", "2", "-m", *DRAGOMAN[2:], "train", recipe, "--output", two]
+        + sets,
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    assert len(losses(two)) == 20
+    assert losses(two) == pytest.approx(losses(one), abs=1e-5)
+    final_one, final_two = (
+        [r for r in metrics(run) if r["kind"] != "step"][-1] for run in (one, two)
+    )
+    assert final_two["loss"] == pytest.approx(final_one["loss"], abs=1e-4)
+
+
+def test_training_that_diverges_stops_with_advice(recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    code, _, stderr = train(recipe, run, "training.learning_rate=1e25", "checkpoints.every=1")
+    assert code == 1
+    last = stderr.splitlines()[-1]
+    assert "is no longer a number at step" in last
+    assert "lower training.learning_rate" in last
+    assert f"The last good checkpoint is {run}/checkpoints/step-0000000" in last
+    assert "Traceback" not in stderr
+    kept = Path(last.rpartition(" is ")[2])
+    assert (kept / "model.safetensors").exists()
+
+
+def one_line(result: tuple[int, str, str]) -> str:
+    code, stdout, stderr = result
+    assert (code, stdout) == (2, "")
+    lines = stderr.splitlines()
+    assert lines[-1].startswith("dragoman: ")
+    assert "Traceback" not in stderr
+    return lines[-1].removeprefix("dragoman: ")
+
+
+def test_a_bad_recipe_writes_nothing(recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "new" / "run"
+    for setting, message in (
+        ("model.widht=64", f"{recipe}: model.widht: unknown key; did you mean width?"),
+        ("model.dropout=7", f"{recipe}: model.dropout is 7.0: it must be at least 0 and below 1"),
+        (
+            "tokenizer.vocabulary=9999",
+            "tokenizer.vocabulary is 9999: SentencePiece can't learn it from this text.",
+        ),
+    ):
+        assert one_line(train(recipe, run, setting)).startswith(message)
+        assert not (tmp_path / "new").exists()
+
+
+def test_bad_text_writes_nothing(tmp_path: Path) -> None:
+    good = tmp_path / "good.en"
+    good.write_text("one\ntwo\nthree\n")
+    short = tmp_path / "short.pt"
+    short.write_text("um\n")
+    latin = tmp_path / "latin.pt"
+    latin.write_bytes("um\ntrês\ndois\n".encode("latin-1"))
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('[data]\nsource_language = "en"\ntarget_language = "pt"\n')
+    for target, message in (
+        (tmp_path / "none.pt", f"{tmp_path / 'none.pt'}: no such file"),
+        (short, f"{short} has 1 lines but {good} has 3: they must be equal"),
+        (latin, f"{latin}: line 2: not UTF-8 (byte 0xea)"),
+    ):
+        files = (f"data.train_source={good}", f"data.train_target={target}")
+        assert one_line(train(recipe, tmp_path / "new" / "run", *files)) == message
+        assert not (tmp_path / "new").exists()
+
+
+def test_what_happens_when_a_run_is_started_again(recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    short = "training.max_steps=8"
+    assert train(recipe, run, short)[0] == 0
+    before = weights(run)
+    code, _, stderr = train(recipe, run, short)
+    assert code == 0
+    assert "this run is finished" in stderr
+    assert weights(run) == before
+    assert one_line(train(recipe, run, "model.dropout=0.2")) == (
+        f"{run} holds a run with model.dropout = 0.1, not 0.2: "
+        "choose another --output, or go on with the same setting"
+    )
+    assert train(recipe, run, "training.max_steps=12")[0] == 0
+    assert len(losses(run)) == 12
+    assert weights(run) != before
+
+
+def test_two_runs_do_not_share_a_directory(recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    first = start("train", recipe, "--output", run, "--set", "training.max_steps=100000")
+    assert wait_until(lambda: len(losses(run)) >= 1, first)
+    assert one_line(train(recipe, run)) == f"{run}: another process is training there"
+    first.terminate()
+    assert finish(first)[0] == 143
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_and_no_litter(recipe: Path, tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the disk: the moments are twice the weights."""
+    run = tmp_path / "run"
+    assert train(recipe, run, "training.max_steps=4")[0] == 0
+    checkpoint = run / "checkpoints" / "step-00000004"
+    size = (checkpoint / "optimizer.safetensors").stat().st_size
+    process = start(
+        "train",
+        recipe,
+        "--output",
+        run,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1000, size - 1000)),
+    )
+    message = one_line(finish(process))
+    assert "step-00000008: can't be written" in message
+    assert message.endswith(f"The last good checkpoint is {checkpoint}")
+    assert not list(run.rglob(".*partial"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "tolerance"),
+    [("training.precision=bfloat16", 0.02), ("training.compile=true", 1e-4)],
+)
+def test_other_ways_to_compute_follow_plain_float32(
+    recipe: Path, tmp_path: Path, setting: str, tolerance: float
+) -> None:
+    settings = ("training.max_steps=6", "model.dropout=0.0", "model.activation_dropout=0.0")
+    assert train(recipe, tmp_path / "plain", *settings)[0] == 0
+    code, _, stderr = train(recipe, tmp_path / "other", *settings, setting)
+    assert code == 0, stderr
+    plain, other = losses(tmp_path / "plain"), losses(tmp_path / "other")
+    assert plain != other
+    assert other == pytest.approx(plain, rel=tolerance)
+
+
+def test_float16_is_refused_on_a_cpu(recipe: Path, tmp_path: Path) -> None:
+    settings = ("training.precision=float16", "training.device=cpu")
+    assert one_line(train(recipe, tmp_path / "run", *settings)) == (
+        "training.precision is 'float16', which a CPU can't train in"
+    )
+
+
+def test_cuda_is_not_replaced_by_the_cpu(recipe: Path, tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    assert one_line(train(recipe, tmp_path / "run", "training.device=cuda")).startswith(
+        "training.device is 'cuda', but PyTorch finds no CUDA device here"
+    )
+
+
+def test_early_stopping_ends_a_run_that_no_longer_improves(recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings = ("training.max_steps=1000", "training.learning_rate=1e-9", "validation.every=2")
+    settings += ("validation.patience=3", "validation.metric=bleu", "checkpoints.average_of=best")
+    assert train(recipe, run, *settings)[0] == 0
+    assert len(losses(run)) < 100
+    validations = [r for r in metrics(run) if r["kind"] == "validation"]
+    assert [r["is_best"] for r in validations[-4:]] == [True, False, False, False]
+
+
+def test_environment_of_torchrun_is_not_set_here() -> None:
+    """Otherwise the tests above would wait for processes that nobody starts."""
+    assert "WORLD_SIZE" not in os.environ

@@ -4,7 +4,7 @@ Both train the same sizes with the same dropout on the same padded batches, with
 plain loop uses PyTorch's own encoder-decoder with its fast attention, and PyTorch's cross entropy.
 Rounds alternate, because the machine's speed drifts; only the ratio means something.
 
-    python benchmarks/training.py [--preset base] [--rounds 5] [--compile] [--json FILE]
+    python benchmarks/training.py [--preset base] [--rounds 5] [--ablate] [--compile]
 
 Ends with exit code 1 when ours is not at least 1.05 times as fast.
 """
@@ -25,6 +25,9 @@ from torch import Tensor, nn
 
 from dragoman_training.batch import Batch
 from dragoman_training.batching import epoch_batches
+from dragoman_training.dropout import Dropout
+from dragoman_training.layout import Layout
+from dragoman_training.loss import TokenLoss
 from dragoman_training.objective import Objective
 from dragoman_training.positions import sinusoids
 from dragoman_training.settings import PRESETS, TransformerSettings
@@ -82,6 +85,42 @@ class PlainTransformer(nn.Module):
         )
 
 
+class WithoutPacking(Objective):
+    """Ours, but padding is computed like any token, and only its loss is left out."""
+
+    def forward(self, batch: Batch) -> TokenLoss:
+        full = Batch(
+            batch.source_BS,
+            torch.full_like(batch.source_lengths_B, batch.source_BS.shape[1]),
+            batch.input_BT,
+            batch.label_BT,
+            torch.full_like(batch.target_lengths_B, batch.label_BT.shape[1]),
+        )
+        return super().forward(full)
+
+
+class WithPlainLoss(Objective):
+    """Ours, but with PyTorch's projection and cross entropy."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        model = self.model
+        memory = model.encode(batch.source_BS, batch.source_lengths_B)
+        layout = Layout.of(batch.target_lengths_B, batch.input_BT.shape[1])
+        hidden_ND, _ = model.decode(layout.pack(batch.input_BT), layout, memory)
+        labels_N = layout.pack(batch.label_BT)
+        logits_NV = model.projection(hidden_ND)
+        return F.cross_entropy(logits_NV, labels_N, label_smoothing=SMOOTHING, reduction="sum")
+
+
+def with_plain_dropout(objective: Objective) -> Objective:
+    """Ours, but with PyTorch's dropout."""
+    for module in objective.modules():
+        if isinstance(dropout := getattr(module, "dropout", None), Dropout):
+            module.dropout = nn.Dropout(dropout.probability)
+            module.dropout.probability = dropout.probability
+    return objective
+
+
 def make_batches(count: int, tokens: int, vocabulary: int) -> list[Batch]:
     """Batches as training draws them, of sentences with the lengths of everyday text."""
     rng = np.random.default_rng(1)
@@ -114,20 +153,23 @@ def seconds(model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[Ba
 
 
 def contenders(
-    settings: TransformerSettings, vocabulary: int, *, compiled: bool
+    settings: TransformerSettings, vocabulary: int, *, compiled: bool, ablated: bool
 ) -> dict[str, nn.Module]:
-    def ours() -> Objective:
+    def ours(kind: type[Objective] = Objective) -> Objective:
         model = Transformer(settings, source_vocabulary=vocabulary, target_vocabulary=vocabulary)
-        return Objective(model, SMOOTHING)
+        return kind(model, SMOOTHING)
 
     models: dict[str, nn.Module] = {
         "plain torch.nn.Transformer": PlainTransformer(settings, vocabulary),
         "dragoman": ours(),
     }
+    if ablated:
+        models["… computing padding"] = ours(WithoutPacking)
+        models["… with PyTorch's loss"] = ours(WithPlainLoss)
+        models["… with PyTorch's dropout"] = with_plain_dropout(ours())
     if compiled:
-        models["dragoman, compiled layers"] = ours()
-        inner = models["dragoman, compiled layers"].model
-        for layer in [*inner.encoder, *inner.decoder]:
+        models["… with compiled layers"] = objective = ours()
+        for layer in [*objective.model.encoder, *objective.model.decoder]:
             layer.compile(dynamic=True)
     return models
 
@@ -142,6 +184,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--compile", action="store_true", help="also with torch.compile")
+    parser.add_argument("--ablate", action="store_true", help="also without each idea")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -154,7 +197,9 @@ def main() -> None:
     padded = sum(batch.source_BS.numel() + batch.label_BT.numel() for batch in batches)
     real = tokens + sum(int(batch.source_lengths_B.sum()) for batch in batches)
     torch.manual_seed(1)
-    models = contenders(settings, arguments.vocabulary, compiled=arguments.compile)
+    models = contenders(
+        settings, arguments.vocabulary, compiled=arguments.compile, ablated=arguments.ablate
+    )
     entries = {
         name: (model.train(), torch.optim.Adam(model.parameters(), lr=1e-4, fused=True))
         for name, model in models.items()
@@ -181,7 +226,7 @@ def main() -> None:
             "ratio_high": max(ratios),
         }
         print(
-            f"{name:28s} {figures[name]['tokens_per_second']:8.0f} target tokens/s   "
+            f"{name:30s} {figures[name]['tokens_per_second']:8.0f} target tokens/s   "
             f"{figures[name]['ratio']:.2f}×  ({min(ratios):.2f} to {max(ratios):.2f})"
         )
     if arguments.json:

@@ -71,7 +71,8 @@ def translate(
             )
     translations = [Translation(text, Hypothesis((), 0.0, 0.0)) for text in texts]
     done = 0
-    for numbers in _batches([len(source) for source in sources]):
+    blank = {n for n, text in enumerate(texts) if not text.strip()}
+    for numbers in _batches([0 if n in blank else len(s) for n, s in enumerate(sources)]):
         batch = [sources[n] for n in numbers]
         ids_BS, lengths_B = pad_sources(batch, device)
         limits = [default_limit(len(source), limit) for source in batch]

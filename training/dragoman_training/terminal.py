@@ -30,7 +30,7 @@ def progress_bar(console: Console) -> Progress:
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[status]}"),
+        TextColumn("[dim]{task.fields[status]}"),
         console=console,
         disable=not console.is_terminal,
     )
@@ -56,18 +56,18 @@ class Terminal(Observer):
             self._stage_name = stage
             self._stage = self._bar.add_task(stage, total=total, status="")
             if not self._console.is_terminal:
-                self._console.print(f"{stage} …")
+                self._print(f"{stage} …")
         self._bar.update(self._stage, completed=done, total=total)
 
     def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
         self._drop_stage()
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in facts["dropped"].items())
         processes = facts["processes"]
-        self._console.print(
+        self._print(
             f"[bold]{facts['pairs']:,}[/] sentence pairs ({facts['source_tokens']:,} source and "
             f"{facts['target_tokens']:,} target tokens); dropped: {dropped or 'none'}"
         )
-        self._console.print(
+        self._print(
             f"[bold]{facts['parameters']:,}[/] parameters, vocabulary of {facts['vocabulary']:,}, "
             f"on {facts['device']}" + (f" in {processes} processes" if processes > 1 else "")
         )
@@ -88,7 +88,7 @@ class Terminal(Observer):
         now = time.monotonic()
         if not self._console.is_terminal and now - self._last_line > _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._console.print(f"step {step}/{self._max_steps}  {status}")
+            self._print(f"step {step}/{self._max_steps}  {status}")
 
     def validating(self, done: int, total: int) -> None:
         if self._validation is None:
@@ -103,22 +103,25 @@ class Terminal(Observer):
         if record.bleu is not None:
             quality = f"  BLEU {record.bleu:.1f}  chrF {record.chrf:.1f}  exact {record.exact:.1f}%"
         best = "  [green]best so far[/]" if record.is_best else ""
-        self._console.print(
+        self._print(
             f"step {record.step}: validation loss {record.loss:.3f}  "
             f"perplexity {record.perplexity:.2f}{quality}{best}"
         )
         for source, _, translation in record.samples:
-            self._console.print(f"  [dim]{escape(source)} → {escape(translation)}[/]")
+            self._print(f"  [dim]{escape(source)} → {escape(translation)}[/]")
 
     def saved(self, path: Path) -> None:
         if path.name == "final":
-            self._console.print(f"the final model is in [bold]{escape(str(path))}[/]")
+            self._print(f"the final model is in [bold]{escape(str(path))}[/]")
 
     def noted(self, message: str) -> None:
-        self._console.print(escape(message))
+        self._print(escape(message))
 
     def close(self) -> None:
         self._bar.stop()
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True)  # a log keeps its lines whole
 
     def _drop_stage(self) -> None:
         if self._stage is not None:

@@ -1,6 +1,8 @@
 """What a person sees of a run: a progress bar on a terminal, now and then a line elsewhere."""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,22 @@ def progress_bar(console: Console) -> Progress:
         console=console,
         disable=not console.is_terminal,
     )
+
+
+@contextmanager
+def stage_bar(console: Console) -> Iterator[Callable[[str, int, int | None], None]]:
+    """A bar for work in stages; call the result with the stage, what is done, and of how much."""
+    tasks: dict[str, TaskID] = {}
+    with progress_bar(console) as bar:
+
+        def watch(stage: str, done: int, total: int | None) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=total, status="")
+                if not console.is_terminal:
+                    console.print(f"{stage} …", soft_wrap=True)
+            bar.update(tasks[stage], completed=done, total=total)
+
+        yield watch
 
 
 class Terminal(Observer):

@@ -55,9 +55,13 @@ class Embedding(nn.Module):
 
     def __init__(self, settings: TransformerSettings, table: nn.Embedding) -> None:
         super().__init__()
-        positions = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
+        sizes = (settings.max_length, settings.width)
         self.table = table
-        self.positions = positions[settings.positions](settings.max_length, settings.width)
+        self.positions: SinusoidalPositions | LearnedPositions = (
+            LearnedPositions(*sizes)
+            if settings.positions == "learned"
+            else SinusoidalPositions(*sizes)
+        )
         self.scale = math.sqrt(settings.width) if settings.scale_embeddings else 1.0
         self.dropout = Dropout(settings.dropout)
 

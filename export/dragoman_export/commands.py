@@ -1,0 +1,86 @@
+"""The ``dragoman export`` command; heavy imports only when it is called."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dragoman_export.export import ParallelSample
+
+
+def export(
+    checkpoint: Annotated[
+        Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or the directory of a run.")
+    ],
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory to write.")],
+    precision: Annotated[
+        str, typer.Option(help="float32; int8 for CPUs; float16 for CUDA.")
+    ] = "float32",
+    name: Annotated[
+        str | None, typer.Option(help="Name of the model.  \\[default: that of the directory]")
+    ] = None,
+    version: Annotated[str, typer.Option(help="Version of the model.")] = "1",
+    licence: Annotated[str, typer.Option(help="Licence of the model, as an SPDX id.")] = "unknown",
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text to measure quality on.  \\[default: the validation text of the run]"
+        ),
+    ] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its right translations.")] = None,
+    sentences: Annotated[int, typer.Option(min=1, help="How many of them to use.")] = 1000,
+) -> None:
+    """Write a checkpoint as a bundle that the server runs, and prove that it computes the same.
+
+    The graphs are compared with PyTorch step by step; int8 and float16 also by translating text.
+    A check that fails leaves no bundle.
+
+    Example: dragoman export runs/my models/my --precision int8
+    """
+    from rich.console import Console
+
+    from dragoman_export.errors import ExportError
+    from dragoman_export.export import ExportSettings, export_bundle
+    from dragoman_server.describe import describe
+    from dragoman_training.checkpoint import Checkpoint, find_checkpoint
+    from dragoman_training.terminal import stage_bar
+
+    try:
+        settings = ExportSettings(
+            name=name or bundle.resolve().name,
+            version=version,
+            precision=precision,
+            licence=licence,
+        )
+    except ValueError as error:
+        raise ExportError(str(error)) from None
+    sample = _sample(checkpoint, source, reference, sentences)
+    loaded = Checkpoint.load(find_checkpoint(checkpoint))
+    console = Console(stderr=True, highlight=False)
+    with stage_bar(console) as watch:
+        manifest = export_bundle(loaded, bundle, settings, sample, watch)
+    console.print(describe(bundle, manifest))
+
+
+def _sample(
+    checkpoint: Path, source: Path | None, reference: Path | None, sentences: int
+) -> "ParallelSample | None":
+    from itertools import islice
+
+    from dragoman_export.errors import ExportError
+    from dragoman_export.export import ParallelSample
+    from dragoman_training.corpus import ParallelText
+
+    if (source is None) != (reference is None):
+        raise ExportError("--source and --reference go together")
+    if source is None or reference is None:
+        source, reference = (
+            checkpoint / "data" / name for name in ("valid.source", "valid.target")
+        )
+        if not source.exists():
+            return None
+    pairs = list(islice(ParallelText((source,), (reference,)), sentences))
+    if not pairs:
+        raise ExportError(f"{source}: empty")
+    return ParallelSample([p.source for p in pairs], [p.target for p in pairs])

@@ -1,0 +1,220 @@
+"""From checkpoint to bundle: write the graphs, prove them, and only then give them their name."""
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from dragoman_export.builder import WeightFile
+from dragoman_export.errors import ExportError
+from dragoman_export.golden import golden_decodings
+from dragoman_export.graphs import GraphWriter
+from dragoman_export.precision import PRECISIONS
+from dragoman_export.verify import (
+    RAGGED,
+    TextQuality,
+    Watch,
+    check_against_model,
+    check_quality,
+    compare_quality,
+    translate_text,
+)
+from dragoman_export.weights import weights_for_graphs
+from dragoman_server.bundle import (
+    GOLDEN,
+    MANIFEST,
+    WEIGHTS,
+    Bundle,
+    Dimensions,
+    Manifest,
+    SpecialIds,
+    StoredFile,
+    read_bundle,
+)
+from dragoman_server.graph_names import DECODER, ENCODER, MOVE
+from dragoman_server.graphs import Graphs, GraphSettings
+from dragoman_training.checkpoint import Checkpoint
+from dragoman_training.files import sha256, staged_directory
+from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_training.transformer import Transformer
+
+_ROWS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportSettings:
+    name: str
+    version: str = "1"
+    precision: str = "float32"
+    licence: str = "unknown"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(
+                f"precision is {self.precision!r}: it must be one of {', '.join(PRECISIONS)}"
+            )
+        for field in ("name", "version"):
+            if not getattr(self, field):
+                raise ValueError(f"{field} is empty")
+
+
+@dataclass(frozen=True)
+class ParallelSample:
+    """Text to measure quality on."""
+
+    sources: Sequence[str]
+    references: Sequence[str]
+
+
+def export_bundle(
+    checkpoint: Checkpoint,
+    path: Path,
+    settings: ExportSettings,
+    sample: ParallelSample | None,
+    watch: Watch,
+) -> Manifest:
+    """Write a bundle and verify it. On any failure nothing is left at or beside the path."""
+    if settings.precision != "float32" and sample is None:
+        raise ExportError(
+            f"{settings.precision} must be measured on text: give --source and --reference"
+        )
+    model = checkpoint.build_model()
+    with TemporaryDirectory() as scratch, staged_directory(path) as staging:
+        # The float32 graphs are proved against PyTorch, and are what other precisions are held to.
+        plain = staging if settings.precision == "float32" else Path(scratch)
+        watch("writing graphs", 0, 1)
+        manifest = _write(checkpoint, model, plain, replace(settings, precision="float32"))
+        bundle = Bundle(plain, manifest)
+        error = check_against_model(Graphs(bundle, GraphSettings(rows=RAGGED)), model, watch)
+        if settings.precision != "float32":
+            manifest = _write(checkpoint, model, staging, settings)
+        quality = _measure(checkpoint, bundle, Bundle(staging, manifest), sample, watch)
+        if quality is not None:
+            check_quality(settings.precision, quality)
+        manifest = replace(
+            manifest,
+            quality={
+                "float32_log_prob_error": error,
+                **({} if quality is None else asdict(quality)),
+            },
+        )
+        _finish(checkpoint, staging, manifest, sample)
+        return read_bundle(staging).manifest
+
+
+def _write(
+    checkpoint: Checkpoint, model: Transformer, directory: Path, settings: ExportSettings
+) -> Manifest:
+    """Graphs, weights and tokenizers; the manifest is not on disk yet."""
+    architecture = model.settings
+    dimensions = Dimensions(
+        width=architecture.width,
+        heads=architecture.heads,
+        feed_forward=architecture.feed_forward,
+        encoder_layers=architecture.encoder_layers,
+        decoder_layers=architecture.decoder_layers,
+        source_vocabulary=model.source_vocabulary,
+        target_vocabulary=model.target_vocabulary,
+    )
+    weights = WeightFile(WEIGHTS)
+    alignment_layer = architecture.decoder_layers - 1
+    writer = GraphWriter(
+        weights_for_graphs(model),
+        dimensions,
+        PRECISIONS[settings.precision],
+        weights,
+        max_source=architecture.max_length,
+        max_target=architecture.max_length,
+        alignment_layer=alignment_layer,
+    )
+    for name, graph in (
+        (ENCODER, writer.encoder()),
+        (DECODER, writer.decoder()),
+        (MOVE, writer.move()),
+    ):
+        graph.save(directory / name)
+    (directory / WEIGHTS).write_bytes(weights.content)
+    tokenizers = checkpoint.tokenizers.files()
+    for name, content in tokenizers.items():
+        (directory / name).write_bytes(content)
+    config = checkpoint.config
+    return Manifest(
+        name=settings.name,
+        version=settings.version,
+        source_language=config.get("source_language", ""),
+        target_language=config.get("target_language", ""),
+        precision=settings.precision,
+        dimensions=dimensions,
+        max_source_tokens=architecture.max_length,
+        max_target_tokens=architecture.max_length,
+        special_ids=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
+        source_tokenizer=next(iter(tokenizers)),
+        target_tokenizer=list(tokenizers)[-1],
+        alignment_layer=alignment_layer,
+        licence=settings.licence,
+        provenance={key: config[key] for key in ("data", "progress", "recipe") if key in config},
+        made_with={
+            package: version(package) for package in ("dragoman", "torch", "onnx", "onnxruntime")
+        },
+    )
+
+
+def _measure(
+    checkpoint: Checkpoint,
+    plain: Bundle,
+    bundle: Bundle,
+    sample: ParallelSample | None,
+    watch: Watch,
+) -> TextQuality | None:
+    if sample is None:
+        return None
+    decoded: dict[str, list[tuple[int, ...]]] = {}
+    for each in (plain, bundle):
+        precision = each.manifest.precision
+        if precision not in decoded:
+            decoded[precision] = translate_text(
+                Graphs(each, GraphSettings(rows=_ROWS)),
+                checkpoint.tokenizers,
+                sample.sources,
+                f"translating in {precision}",
+                watch,
+            )
+    return compare_quality(
+        decoded[bundle.manifest.precision],
+        decoded[plain.manifest.precision],
+        sample.references,
+        checkpoint.tokenizers,
+    )
+
+
+def _finish(
+    checkpoint: Checkpoint, directory: Path, manifest: Manifest, sample: ParallelSample | None
+) -> None:
+    """Golden decodings, then the manifest with the hash of every file."""
+    graphs = Graphs(Bundle(directory, manifest), GraphSettings(rows=_ROWS))
+    golden = golden_decodings(graphs, _candidates(checkpoint, manifest, sample))
+    content: dict[str, Any] = {"sentences": golden}
+    (directory / GOLDEN).write_text(json.dumps(content, indent=1) + "\n")
+    files = {
+        file.name: StoredFile(bytes=file.stat().st_size, sha256=sha256(file))
+        for file in sorted(directory.iterdir())
+    }
+    (directory / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
+
+
+def _candidates(
+    checkpoint: Checkpoint, manifest: Manifest, sample: ParallelSample | None
+) -> list[list[int]]:
+    """Sentences of the text, or made-up ones where there is none."""
+    if sample is not None:
+        return checkpoint.tokenizers.source.encode_all(list(sample.sources)[:200])
+    rng = random.Random(1)  # noqa: S311
+    vocabulary = manifest.dimensions.source_vocabulary
+    longest = min(12, manifest.max_source_tokens - 1)
+    return [
+        [rng.randrange(4, vocabulary) for _ in range(rng.randint(1, longest))] for _ in range(200)
+    ]

@@ -1,0 +1,50 @@
+"""Golden decodings: what the graphs gave when the bundle was made, for the server to replay.
+
+Only sentences in which the best token leads clearly at every step are used: another CPU may round
+differently, but it must not decide differently.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dragoman_export.errors import VerificationError
+from dragoman_server.graphs import Graphs
+from dragoman_server.reference import default_limit, greedy
+
+LEAST_MARGIN = 0.1
+SENTENCES = 8
+
+
+def golden_decodings(
+    graphs: Graphs, candidates: Iterable[Sequence[int]], wanted: int = SENTENCES
+) -> list[dict[str, Any]]:
+    """Decode candidates until enough of them are clear. Shorter limits where none is."""
+    sources = list(candidates)
+    rows = graphs.settings.rows
+    for shortest in (None, 4, 2):
+        found: list[dict[str, Any]] = []
+        for at in range(0, len(sources), rows):
+            batch = sources[at : at + rows]
+            limits = [
+                default_limit(len(s), graphs.manifest.max_target_tokens)
+                if shortest is None
+                else shortest
+                for s in batch
+            ]
+            for source, limit, decoded in zip(
+                batch, limits, greedy(graphs, batch, limits), strict=True
+            ):
+                if decoded.margin >= LEAST_MARGIN:
+                    found.append(
+                        {
+                            "source": list(source),
+                            "limit": limit,
+                            "ids": list(decoded.ids),
+                            "token_log_probs": list(decoded.token_log_probs),
+                        }
+                    )
+            if len(found) >= wanted:
+                return found[:wanted]
+        if found:
+            return found
+    raise VerificationError("no sentence is decoded with a clear lead: is the model trained?")

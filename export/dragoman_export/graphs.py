@@ -1,0 +1,384 @@
+"""The three graphs of a bundle, written from a model's weights.
+
+``dragoman_server.graph_names`` is the contract: names, shapes and meaning of inputs and outputs.
+No ``If`` or ``Loop``, nothing concatenated, and caches are written in place.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dragoman_export.builder import MICROSOFT, GraphBuilder, WeightFile
+from dragoman_export.precision import Precision
+from dragoman_export.weights import (
+    DecoderLayerWeights,
+    EmbeddingWeights,
+    FeedForwardWeights,
+    ModelWeights,
+    NormWeights,
+)
+from dragoman_server.bundle import Dimensions
+from dragoman_server.graph_names import cross_caches, self_caches, updated
+
+Sublayer = Callable[[str], str]
+
+
+class GraphWriter:
+    """Writes the graphs of one model in one precision; they share a file of weights."""
+
+    def __init__(
+        self,
+        weights: ModelWeights,
+        dimensions: Dimensions,
+        precision: Precision,
+        file: WeightFile,
+        *,
+        max_source: int,
+        max_target: int,
+        alignment_layer: int,
+    ) -> None:
+        self._weights = weights
+        self._dimensions = dimensions
+        self._precision = precision
+        self._file = file
+        self._max_source = max_source
+        self._max_target = max_target
+        self._alignment_layer = alignment_layer
+        self._element = precision.element.__name__
+
+    def encoder(self) -> GraphBuilder:
+        """Source ids to the cross-attention's keys and values of every decoder layer."""
+        g = GraphBuilder("encoder", self._file)
+        ids_BS = g.input("source_ids", "int64", ["sentences_", "positions"])
+        lengths_B = g.input("source_lengths", "int32", ["sentences_"])
+        sentences_W = g.input("sentences", "int64", ["filled"])
+        rows_W = g.input("rows", "int64", ["filled"])
+        shape = g.add("Shape", ids_BS)
+        positions = g.add("Gather", shape, g.ints(1), axis=0)
+        position_S = self._range(g, positions)
+        flat_ids = g.add("Reshape", ids_BS, g.ints(-1))
+        flat_positions = g.add("Reshape", g.add("Expand", position_S, shape), g.ints(-1))
+        x = self._embed(g, flat_ids, flat_positions, self._weights.source)
+        grid = g.add("Concat", shape, g.ints(-1), axis=0)
+        x = self._layers(
+            g, x, self._encoder_sublayers(g, grid, lengths_B), self._weights.encoder_norm
+        )
+        # Where the keys and values of each row go: (row, head, position), for all heads and
+        # the positions of this batch.
+        places = self._places(g, rows_W, positions)
+        width = self._dimensions.width
+        for layer, decoder in enumerate(self._weights.decoder):
+            both = self._precision.linear(g, x, decoder.key_value)
+            parts = g.add("Split", both, outputs=2, axis=-1, num_outputs=2)
+            for cache, part in zip(
+                (f"cross_key_{layer}", f"cross_value_{layer}"), parts, strict=True
+            ):
+                heads = g.add(
+                    "Concat",
+                    shape,
+                    g.ints(self._dimensions.heads, width // self._dimensions.heads),
+                    axis=0,
+                )
+                part_BSHK = g.add("Reshape", part, heads)
+                part_BHSK = g.add("Transpose", part_BSHK, perm=[0, 2, 1, 3])
+                filled_WHSK = g.add("Gather", part_BHSK, sentences_W, axis=0)
+                self._write(g, cache, "rows_", self._max_source, places, filled_WHSK)
+        return g
+
+    def decoder(self) -> GraphBuilder:
+        """One step: the newest token of each row to the best next tokens."""
+        g = GraphBuilder("decoder", self._file)
+        d = self._dimensions
+        ids_n = g.input("token_ids", "int64", ["n"])
+        past_n = g.input("past_lengths", "int32", ["n"])
+        longest = g.input("longest", "int32", [1])
+        source_ends_n = g.input("source_ends", "int32", ["n"])
+        longest_source = g.input("longest_source", "int32", [1])
+        adjust = (
+            g.input("adjust_places", "int64", ["adjusted", 2]),
+            g.input("adjust_factors", "float32", ["adjusted"]),
+            g.input("adjust_offsets", "float32", ["adjusted"]),
+        )
+        given_n = g.input("given_ids", "int64", ["n"])
+        candidates = g.input("candidates", "int64", [1])
+        for name in self_caches(d.decoder_layers):
+            self._cache_input(g, name, "n", self._max_target)
+        for name in cross_caches(d.decoder_layers):
+            self._cache_input(g, name, "n", self._max_source)
+        x = self._embed(g, ids_n, g.add("Cast", past_n, to=7), self._weights.target)
+        none = g.add("Slice", g.add("Unsqueeze", x, g.ints(1)), g.ints(0), g.ints(0), g.ints(1))
+        alignments: list[str] = []
+        sublayers: list[tuple[NormWeights, Sublayer]] = []
+        for layer, weights in enumerate(self._weights.decoder):
+            sublayers += [
+                (weights.self_norm, self._self_attention(g, layer, weights, past_n, longest)),
+                (
+                    weights.cross_norm,
+                    self._cross_attention(
+                        g, layer, weights, none, source_ends_n, longest_source, alignments
+                    ),
+                ),
+                (weights.feed_forward_norm, self._feed_forward(g, weights.feed_forward)),
+            ]
+        x = self._layers(g, x, sublayers, self._weights.decoder_norm)
+        logits = self._precision.linear(g, x, self._weights.projection)
+        if self._element != "float32":
+            logits = g.add("Cast", logits, to=1)
+            x = g.add("Cast", x, to=1)
+        self._select(g, logits, adjust, given_n, candidates)
+        g.output(g.add("ReduceSum", x, g.ints(-1), keepdims=0), "row_sums", "float32", ["n"])
+        g.output(alignments[0], "alignment", "float32", ["n", "source_positions"])
+        return g
+
+    def move(self) -> GraphBuilder:
+        """Copy the beginnings of cache lines from rows to rows."""
+        g = GraphBuilder("move", self._file)
+        layers = self._dimensions.decoder_layers
+        sources_m = g.input("sources", "int64", ["m"])
+        destinations_m = g.input("destinations", "int64", ["m"])
+        for length, names, capacity in (
+            ("self_length", self_caches(layers), self._max_target),
+            ("cross_length", cross_caches(layers), self._max_source),
+        ):
+            positions = g.input(length, "int64", [1])
+            read = self._places(g, sources_m, positions)
+            write = self._places(g, destinations_m, positions)
+            for name in names:
+                self._cache_input(g, name, "rows_", capacity)
+                lines = g.add("GatherND", name, read)
+                self._scatter(g, name, "rows_", capacity, write, lines)
+        return g
+
+    def _encoder_sublayers(
+        self, g: GraphBuilder, grid: str, lengths_B: str
+    ) -> list[tuple[NormWeights, Sublayer]]:
+        sublayers: list[tuple[NormWeights, Sublayer]] = []
+        for weights in self._weights.encoder:
+
+            def attention(x_ND: str, weights=weights) -> str:  # type: ignore[no-untyped-def]
+                qkv = self._precision.linear(g, x_ND, weights.query_key_value)
+                q, k, v = g.add(
+                    "Split", g.add("Reshape", qkv, grid), outputs=3, axis=-1, num_outputs=3
+                )
+                attended = g.add(
+                    "MultiHeadAttention",
+                    *(q, k, v, "", lengths_B),
+                    domain=MICROSOFT,
+                    num_heads=self._dimensions.heads,
+                )
+                flat = g.add("Reshape", attended, g.ints(-1, self._dimensions.width))
+                return self._precision.linear(g, flat, weights.attention_output)
+
+            sublayers += [
+                (weights.attention_norm, attention),
+                (weights.feed_forward_norm, self._feed_forward(g, weights.feed_forward)),
+            ]
+        return sublayers
+
+    def _self_attention(
+        self, g: GraphBuilder, layer: int, weights: DecoderLayerWeights, past_n: str, longest: str
+    ) -> Sublayer:
+        def attention(x_ND: str) -> str:
+            qkv = self._precision.linear(g, x_ND, weights.query_key_value)
+            packed = g.add("Unsqueeze", qkv, g.ints(1))
+            attended = self._attend(
+                g, "self", layer, self._max_target, (packed, "", ""), past_n, longest
+            )
+            return self._precision.linear(g, attended[0], weights.self_output)
+
+        return attention
+
+    def _cross_attention(
+        self,
+        g: GraphBuilder,
+        layer: int,
+        weights: DecoderLayerWeights,
+        none: str,
+        source_ends_n: str,
+        longest_source: str,
+        alignments: list[str],
+    ) -> Sublayer:
+        """The same op as self-attention: no new keys, and the source's as those of the past."""
+
+        def attention(x_ND: str) -> str:
+            q = g.add("Unsqueeze", self._precision.linear(g, x_ND, weights.query), g.ints(1))
+            aligned = layer == self._alignment_layer
+            attended, *weights_nH1S = self._attend(
+                g,
+                "cross",
+                layer,
+                self._max_source,
+                (q, none, none),
+                source_ends_n,
+                longest_source,
+                want_weights=aligned,
+            )
+            if aligned:
+                mean = g.add("ReduceMean", weights_nH1S[0], g.ints(1, 2), keepdims=0)
+                alignments.append(mean if self._element == "float32" else g.add("Cast", mean, to=1))
+            return self._precision.linear(g, attended, weights.cross_output)
+
+        return attention
+
+    def _attend(
+        self,
+        g: GraphBuilder,
+        kind: str,
+        layer: int,
+        capacity: int,
+        query_key_value: tuple[str, str, str],
+        ends_n: str,
+        longest: str,
+        *,
+        want_weights: bool = False,
+    ) -> list[str]:
+        """Attention over ragged caches, in place. The result as a list, and perhaps its weights."""
+        caches = [f"{kind}_key_{layer}", f"{kind}_value_{layer}"]
+        outputs = g.add(
+            "GroupQueryAttention",
+            *query_key_value,
+            *caches,
+            ends_n,
+            longest,
+            outputs=4 if want_weights else 3,
+            domain=MICROSOFT,
+            num_heads=self._dimensions.heads,
+            kv_num_heads=self._dimensions.heads,
+            **({"qk_output": 2} if want_weights else {}),
+        )
+        for cache, present in zip(caches, outputs[1:3], strict=True):
+            g.output(present, updated(cache), self._element, self._cache_shape("n", capacity))
+        return [g.add("Squeeze", outputs[0], g.ints(1)), *outputs[3:]]
+
+    def _feed_forward(self, g: GraphBuilder, weights: FeedForwardWeights) -> Sublayer:
+        def network(x_ND: str) -> str:
+            wide = self._precision.linear(g, x_ND, weights.widen)
+            return self._precision.linear(g, self._activate(g, wide), weights.narrow)
+
+        return network
+
+    def _activate(self, g: GraphBuilder, x: str) -> str:
+        activation = self._weights.activation
+        if activation == "relu":
+            return g.add("Relu", x)
+        if activation == "gelu":
+            return g.add("Gelu", x)
+        return g.add("QuickGelu", x, domain=MICROSOFT, alpha=1.0)
+
+    def _layers(
+        self,
+        g: GraphBuilder,
+        x: str,
+        sublayers: list[tuple[NormWeights, Sublayer]],
+        final_norm: NormWeights | None,
+    ) -> str:
+        """Sublayers with their residuals, each addition fused with the norm that follows it."""
+        if not self._weights.norm_first:
+            for norm, sublayer in sublayers:
+                x, _ = self._add_and_norm(g, sublayer(x), x, norm)
+            return x
+        assert final_norm is not None
+        norms = [norm for norm, _ in sublayers] + [final_norm]
+        residual = x
+        x = self._norm(g, residual, norms[0])
+        for (_, sublayer), norm in zip(sublayers, norms[1:], strict=True):
+            x, residual = self._add_and_norm(g, sublayer(x), residual, norm)
+        return x
+
+    def _add_and_norm(
+        self, g: GraphBuilder, x: str, residual: str, norm: NormWeights
+    ) -> tuple[str, str]:
+        """LayerNorm(x + residual), and the sum itself."""
+        outputs = g.add(
+            "SkipLayerNormalization",
+            *(x, residual, *self._norm_constants(g, norm)),
+            outputs=4,
+            domain=MICROSOFT,
+            epsilon=norm.epsilon,
+        )
+        return outputs[0], outputs[3]
+
+    def _norm(self, g: GraphBuilder, x: str, norm: NormWeights) -> str:
+        return g.add(
+            "LayerNormalization", x, *self._norm_constants(g, norm), axis=-1, epsilon=norm.epsilon
+        )
+
+    def _norm_constants(self, g: GraphBuilder, norm: NormWeights) -> tuple[str, str]:
+        return (
+            g.constant(f"{norm.name}.gamma", norm.gamma.astype(self._precision.element)),
+            g.constant(f"{norm.name}.beta", norm.beta.astype(self._precision.element)),
+        )
+
+    def _embed(self, g: GraphBuilder, ids: str, positions: str, weights: EmbeddingWeights) -> str:
+        table = g.constant(
+            f"{weights.name}.positions", weights.positions.astype(self._precision.element)
+        )
+        return g.add(
+            "Add",
+            self._precision.lookup(g, ids, weights),
+            g.add("Gather", table, positions, axis=0),
+        )
+
+    def _select(
+        self, g: GraphBuilder, logits: str, adjust: tuple[str, str, str], given_n: str, k: str
+    ) -> None:
+        """Adjust logits, normalise, and pick the best: all that leaves is small."""
+        places, factors, offsets = adjust
+        chosen = g.add("GatherND", logits, places)
+        zero = g.scalar("zero", 0, np.float32)
+        penalised = g.add(
+            "Where",
+            g.add("Greater", chosen, zero),
+            g.add("Div", chosen, factors),
+            g.add("Mul", chosen, factors),
+        )
+        logits = g.add("ScatterND", logits, places, g.add("Add", penalised, offsets))
+        log_probs = g.add("LogSoftmax", logits, axis=-1)
+        best, ids = g.add("TopK", log_probs, k, outputs=2, axis=-1)
+        given = g.add("GatherElements", log_probs, g.add("Unsqueeze", given_n, g.ints(1)), axis=1)
+        g.output(log_probs, "log_probs", "float32", ["n", self._dimensions.target_vocabulary])
+        g.output(best, "top_log_probs", "float32", ["n", "k"])
+        g.output(ids, "top_ids", "int64", ["n", "k"])
+        g.output(g.add("Squeeze", given, g.ints(1)), "given_log_probs", "float32", ["n"])
+
+    def _cache_shape(self, rows: str, capacity: int) -> list[int | str]:
+        return [rows, self._dimensions.heads, capacity, self._dimensions.head_width]
+
+    def _cache_input(self, g: GraphBuilder, name: str, rows: str, capacity: int) -> None:
+        g.input(name, self._element, self._cache_shape(rows, capacity))
+
+    def _write(
+        self, g: GraphBuilder, cache: str, rows: str, capacity: int, places: str, lines: str
+    ) -> None:
+        self._cache_input(g, cache, rows, capacity)
+        self._scatter(g, cache, rows, capacity, places, lines)
+
+    def _scatter(
+        self, g: GraphBuilder, cache: str, rows: str, capacity: int, places: str, lines: str
+    ) -> None:
+        written = g.add("ScatterND", cache, places, lines)
+        g.output(written, updated(cache), self._element, self._cache_shape(rows, capacity))
+
+    def _range(self, g: GraphBuilder, count_1: str) -> str:
+        zero, one = (
+            g.scalar(name, value, np.int64) for name, value in (("from_0", 0), ("by_1", 1))
+        )
+        return g.add("Range", zero, g.add("Squeeze", count_1, g.ints(0)), one)
+
+    def _places(self, g: GraphBuilder, rows_m: str, count_1: str) -> str:
+        """(row, head, position) of every line piece: shape [m, H, positions, 3]."""
+        heads = g.constant("heads", np.arange(self._dimensions.heads, dtype=np.int64))
+        axes = (
+            g.add("Unsqueeze", rows_m, g.ints(1, 2)),
+            g.add("Unsqueeze", heads, g.ints(0, 2)),
+            g.add("Unsqueeze", self._range(g, count_1), g.ints(0, 1)),
+        )
+        shape = g.add(
+            "Concat",
+            g.add("Shape", rows_m),
+            g.ints(self._dimensions.heads),
+            count_1,
+            axis=0,
+        )
+        parts = [g.add("Unsqueeze", g.add("Expand", a, shape), g.ints(3)) for a in axes]
+        return g.add("Concat", *parts, axis=3)

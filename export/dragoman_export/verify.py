@@ -1,0 +1,174 @@
+"""Proof that a bundle's graphs compute what the checkpoint's model does.
+
+Shapes: B sentences, S source positions, T steps, V vocabulary.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from dragoman_export.errors import VerificationError
+from dragoman_server.graph_names import cross_caches
+from dragoman_server.graphs import Graphs
+from dragoman_server.reference import greedy
+from dragoman_training.batch import pad_sources
+from dragoman_training.evaluation import measure
+from dragoman_training.tokenizer import BEGIN, END, TokenizerPair
+from dragoman_training.transformer import Transformer
+
+TOLERANCE = 1e-4
+RAGGED = 16
+MOST_BLEU_LOST = 0.3
+LEAST_AGREEMENT = 0.99
+
+Watch = Callable[[str, int, int], None]
+
+
+def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> float:
+    """Step by step, alone and in ragged company, from length 1 to the limit.
+
+    Returns the largest difference of a log-probability. The graphs must have RAGGED rows.
+    """
+    model.eval()
+    limit = model.settings.max_length
+    rng = np.random.default_rng(1)
+    lengths = sorted({1, 2, 3, 7, limit // 2, limit})
+    batches = [[length] for length in lengths]
+    batches.append([int(n) for n in rng.integers(1, limit + 1, RAGGED - 2)] + [1, limit])
+    worst = 0.0
+    for number, batch in enumerate(batches):
+        # The end token takes one place.
+        sources = [rng.integers(4, model.source_vocabulary, n - 1).tolist() for n in batch]
+        steps = limit if number >= len(batches) - 2 else min(limit, 8)
+        targets = rng.integers(4, model.target_vocabulary, (len(batch), steps))
+        worst = max(worst, _check_batch(graphs, model, sources, targets))
+        watch("comparing with PyTorch", number + 1, len(batches))
+    return worst
+
+
+@torch.inference_mode()
+def _check_batch(
+    graphs: Graphs,
+    model: Transformer,
+    sources: list[list[int]],
+    targets_BT: npt.NDArray[np.int64],
+) -> float:
+    ids_BS, lengths_B = pad_sources(sources, torch.device("cpu"))
+    count = len(sources)
+    graphs.encode(ids_BS.numpy(), lengths_B.numpy(), np.arange(count), np.arange(count))
+    state = model.start(model.encode(ids_BS, lengths_B))
+    lengths = lengths_B.numpy()
+    caches = cross_caches(model.settings.decoder_layers)
+    expected = [part for layer in state.layers for part in layer.source]
+    for name, tensor in zip(caches, expected, strict=True):
+        cache = graphs.cache(name)
+        for row, length in enumerate(lengths):
+            _compare(f"encoder.onnx: {name}", cache[row, :, :length], tensor[row, :, :length])
+    worst = 0.0
+    tokens = np.full(count, BEGIN, np.int64)
+    for step in range(targets_BT.shape[1]):
+        log_probs_BV, state = model.step(torch.from_numpy(tokens), state)
+        result = graphs.step(
+            tokens, np.full(count, step), lengths, candidates=3, given_ids=targets_BT[:, step]
+        )
+        given_B1 = torch.from_numpy(targets_BT[:, step : step + 1])
+        at = f"at step {step + 1} of {count} rows"
+        for name, ours, theirs in (
+            ("log_probs", graphs.log_probs(count), log_probs_BV),
+            ("top_log_probs", result.top_log_probs, log_probs_BV.topk(3).values),
+            ("given_log_probs", result.given_log_probs, log_probs_BV.gather(1, given_B1)[:, 0]),
+        ):
+            worst = max(worst, _compare(f"decoder.onnx: {name} {at}", ours, theirs))
+        tokens = targets_BT[:, step]
+    return worst
+
+
+def _compare(what: str, ours: npt.NDArray[np.floating], theirs: torch.Tensor) -> float:
+    expected = theirs.numpy()
+    difference = float(np.abs(ours - expected).max(initial=0.0))
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    if not difference <= TOLERANCE * scale:  # also where it is not a number
+        raise VerificationError(f"{what} differs from PyTorch by {difference:.3g}")
+    return difference
+
+
+@dataclass(frozen=True)
+class TextQuality:
+    """What the bundle's graphs make of given text, beside the model in float32."""
+
+    sentences: int
+    bleu: float
+    chrf: float
+    bleu_float32: float
+    identical: float
+    """Share of sentences with the same ids as float32."""
+    token_agreement: float
+    """Share of tokens equal to those of float32, place by place."""
+    bleu_signature: str
+    chrf_signature: str
+
+
+def translate_text(
+    graphs: Graphs, tokenizers: TokenizerPair, texts: Sequence[str], stage: str, watch: Watch
+) -> list[tuple[int, ...]]:
+    """Greedy ids of each sentence."""
+    manifest = graphs.manifest
+    sources = tokenizers.source.encode_all(texts)
+    order = sorted(range(len(texts)), key=lambda n: len(sources[n]))
+    decoded: list[tuple[int, ...]] = [()] * len(texts)
+    rows = graphs.settings.rows
+    for at in range(0, len(order), rows):
+        numbers = order[at : at + rows]
+        batch = [sources[n] for n in numbers]
+        limits = [min(2 * len(s) + 10, manifest.max_target_tokens) for s in batch]
+        for number, found in zip(numbers, greedy(graphs, batch, limits), strict=True):
+            decoded[number] = found.ids
+        watch(stage, at + len(numbers), len(order))
+    return decoded
+
+
+def compare_quality(
+    ours: Sequence[tuple[int, ...]],
+    float32: Sequence[tuple[int, ...]],
+    references: Sequence[str],
+    tokenizers: TokenizerPair,
+) -> TextQuality:
+    """Measure translations of the same text by two precisions."""
+    quality, plain = (
+        measure([tokenizers.target.decode(ids) for ids in decoded], list(references))
+        for decoded in (ours, float32)
+    )
+    equal = sum(a == b for a, b in zip(ours, float32, strict=True))
+    places = tokens = 0
+    for a, b in zip(ours, float32, strict=True):
+        left, right = (*a, END), (*b, END)
+        places += max(len(left), len(right))
+        tokens += sum(x == y for x, y in zip(left, right, strict=False))
+    return TextQuality(
+        sentences=len(references),
+        bleu=quality.bleu,
+        chrf=quality.chrf,
+        bleu_float32=plain.bleu,
+        identical=equal / len(references),
+        token_agreement=tokens / places,
+        bleu_signature=quality.bleu_signature,
+        chrf_signature=quality.chrf_signature,
+    )
+
+
+def check_quality(precision: str, quality: TextQuality) -> None:
+    """Refuse a bundle that translates worse than the model it was made from."""
+    lost = quality.bleu_float32 - quality.bleu
+    if lost > MOST_BLEU_LOST:
+        raise VerificationError(
+            f"{precision} loses {lost:.2f} BLEU on the given text ({quality.bleu_float32:.2f} to "
+            f"{quality.bleu:.2f}); at most {MOST_BLEU_LOST} is allowed"
+        )
+    if precision == "float16" and quality.token_agreement < LEAST_AGREEMENT:
+        raise VerificationError(
+            f"float16 gives only {quality.token_agreement:.1%} of the ids that float32 gives; "
+            f"at least {LEAST_AGREEMENT:.0%} are needed"
+        )

@@ -1,0 +1,54 @@
+"""The subcommands that look at bundles; heavy imports only when they are called."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+BundleArgument = Annotated[Path, typer.Argument(metavar="BUNDLE", help="A bundle's directory.")]
+
+
+def inspect(
+    bundle: BundleArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the manifest as it is.")] = False,
+) -> None:
+    """Show what a bundle holds: sizes, limits, languages, quality, memory per row.
+
+    Example: dragoman inspect models/my
+    """
+    from rich.console import Console
+
+    from dragoman_server.bundle import read_bundle
+    from dragoman_server.describe import describe
+
+    manifest = read_bundle(bundle).manifest
+    if as_json:
+        typer.echo(manifest.to_json(), nl=False)
+    else:
+        Console(highlight=False).print(describe(bundle, manifest))
+
+
+def verify(
+    bundle: BundleArgument,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+) -> None:
+    """Check a bundle's files, load its graphs, and replay its golden decodings on this machine.
+
+    Example: dragoman verify models/my
+    """
+    from dragoman_server.bundle import read_bundle
+    from dragoman_server.errors import BundleError
+    from dragoman_server.graphs import Graphs, GraphSettings
+    from dragoman_server.replay import replay
+
+    checked = read_bundle(bundle)
+    try:
+        settings = GraphSettings(rows=1, device=device)
+    except ValueError as error:
+        raise BundleError(str(error)) from None
+    worst = replay(checked, Graphs(checked, settings))
+    typer.echo(
+        f"{bundle}: {len(checked.manifest.files)} files as the manifest says; "
+        f"{len(checked.golden())} golden sentences decoded to the same tokens, "
+        f"log-probabilities within {worst:.1e}"
+    )

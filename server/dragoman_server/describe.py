@@ -1,0 +1,52 @@
+"""A bundle as a table for people."""
+
+from pathlib import Path
+
+from rich.table import Table
+
+from dragoman_server.bundle import Manifest
+
+
+def describe(path: Path, manifest: Manifest) -> Table:
+    """Sizes, limits, languages, quality, and what serving it takes."""
+    d = manifest.dimensions
+    table = Table(title=str(path), show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column()
+    quality = manifest.quality
+    rows = {
+        "model": f"{manifest.name}, version {manifest.version}",
+        "languages": f"{manifest.source_language or '?'} → {manifest.target_language or '?'}",
+        "precision": manifest.precision,
+        "architecture": f"{d.encoder_layers} + {d.decoder_layers} layers, width {d.width}, "
+        f"{d.heads} heads, feed-forward {d.feed_forward}",
+        "vocabulary": f"{d.source_vocabulary:,} source, {d.target_vocabulary:,} target",
+        "limits": f"{manifest.max_source_tokens} source and {manifest.max_target_tokens} target "
+        "tokens",
+        "size": _bytes(sum(file.bytes for file in manifest.files.values())),
+        "cache per row": _bytes(manifest.cache_bytes_per_row),
+        "licence": manifest.licence,
+        "made with": ", ".join(f"{k} {v}" for k, v in manifest.made_with.items()),
+    }
+    if "bleu" in quality:
+        rows["quality"] = (
+            f"BLEU {quality['bleu']:.1f} (float32 {quality['bleu_float32']:.1f}), "
+            f"chrF {quality['chrf']:.1f}, greedy, {quality['sentences']} sentences; "
+            f"{quality['identical']:.1%} as float32"
+        )
+    if "float32_log_prob_error" in quality:
+        rows["against PyTorch"] = (
+            f"log-probabilities within {quality['float32_log_prob_error']:.1e}"
+        )
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:.1f} {unit}" if unit != "B" else f"{count} B"

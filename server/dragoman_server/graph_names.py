@@ -1,0 +1,56 @@
+"""Names of the inputs and outputs of a bundle's graphs: the contract of export and server.
+
+Shapes: R rows of the caches, n active rows (always the first n), W rows to fill, B sentences,
+S source positions, C capacity of a cache, H heads, K width of a head, V vocabulary, k candidates,
+A adjusted logits, m rows to move.
+
+encoder.onnx
+    source_ids        [B, S]  int64   padded with anything
+    source_lengths    [B]     int32   end token included
+    sentences         [W]     int64   which sentence each row to fill is of
+    rows              [W]     int64   the rows to fill
+    cross caches, in and out          [R, H, C, K]
+
+decoder.onnx, one step of n rows
+    token_ids         [n]     int64   the newest token of each row
+    past_lengths      [n]     int32   tokens in its cache, so the position of this one
+    longest           [1]     int32   the largest of them + 1 (on the host)
+    source_ends       [n]     int32   its source length - 1
+    longest_source    [1]     int32   the largest source length (on the host)
+    adjust_places     [A, 2]  int64   row and token of logits to adjust
+    adjust_factors    [A]     float   positive logits are divided by it, negative multiplied
+    adjust_offsets    [A]     float   then added; -inf bans the token
+    given_ids         [n]     int64   tokens whose log-probability is wanted
+    candidates        [1]     int64   k
+    self and cross caches, in and out [n, H, C, K]
+    log_probs         [n, V]  float   of every token, after adjustment
+    top_log_probs     [n, k]  float   the best, in order
+    top_ids           [n, k]  int64
+    given_log_probs   [n]     float
+    row_sums          [n]     float   sum of the last vector: not finite where a row is poisoned
+    alignment         [n, S]  float   cross-attention of one layer, mean of its heads; what stands
+                                      behind the end of a row's source means nothing
+
+move.onnx
+    sources, destinations   [m]  int64   rows; no destination may be a source
+    self_length, cross_length [1] int64  how much of each line is copied
+    self and cross caches, in and out [R, H, C, K]
+"""
+
+ENCODER, DECODER, MOVE = "encoder.onnx", "decoder.onnx", "move.onnx"
+GRAPHS = (ENCODER, DECODER, MOVE)
+
+
+def self_caches(layers: int) -> list[str]:
+    """Caches of the decoder's own keys and values."""
+    return [f"self_{part}_{layer}" for layer in range(layers) for part in ("key", "value")]
+
+
+def cross_caches(layers: int) -> list[str]:
+    """Caches of the source's keys and values."""
+    return [f"cross_{part}_{layer}" for layer in range(layers) for part in ("key", "value")]
+
+
+def updated(cache: str) -> str:
+    """The output that holds a cache after the call; bound to the same memory as its input."""
+    return f"{cache}_out"

@@ -1,0 +1,244 @@
+"""A bundle's graphs on onnxruntime: encode, step and move over caches that stay in place.
+
+Python never touches a float tensor of the model. Caches are allocated and touched once; a call
+binds them as input and output at the same address, sends integers in and takes small arrays out.
+Which device they are on is the only difference between CPU and GPU.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime as ort
+
+from dragoman_server.bundle import Bundle
+from dragoman_server.errors import BundleError
+from dragoman_server.graph_names import (
+    DECODER,
+    ENCODER,
+    MOVE,
+    cross_caches,
+    self_caches,
+    updated,
+)
+
+PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSettings:
+    rows: int = 64
+    """Decoding lanes; memory for all of them is taken at the start."""
+    device: str = "cpu"
+    threads: int = 1
+    """Of each session."""
+
+    def __post_init__(self) -> None:
+        if self.rows < 1:
+            raise ValueError(f"rows is {self.rows}: it must be at least 1")
+        if self.threads < 1:
+            raise ValueError(f"threads is {self.threads}: it must be at least 1")
+        if self.device not in PROVIDERS:
+            raise ValueError(f"device is {self.device!r}: it must be one of cpu, cuda")
+
+
+@dataclass(frozen=True)
+class Adjustments:
+    """Changes of single logits: repetition penalties and bans."""
+
+    places: Ints
+    """Row and token, shape [A, 2]."""
+    factors: Floats
+    offsets: Floats
+
+    @classmethod
+    def none(cls) -> "Adjustments":
+        nothing = np.zeros(0, np.float32)
+        return cls(np.zeros((0, 2), np.int64), nothing, nothing)
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What one step of n rows gives; log-probabilities of all tokens stay on the device."""
+
+    top_log_probs: Floats
+    top_ids: Ints
+    given_log_probs: Floats
+    row_sums: Floats
+    alignment: Floats
+
+
+_STEP_OUTPUTS = ("top_log_probs", "top_ids", "given_log_probs", "row_sums", "alignment")
+
+
+class Graphs:
+    """The three graphs of a bundle and their caches."""
+
+    def __init__(self, bundle: Bundle, settings: GraphSettings) -> None:
+        manifest = bundle.manifest
+        self.settings = settings
+        self.manifest = manifest
+        self._element = np.float16 if manifest.precision == "float16" else np.float32
+        options = _session_options(settings)
+        self._encoder, self._decoder, self._move = (
+            _open(bundle, name, settings.device, options) for name in (ENCODER, DECODER, MOVE)
+        )
+        layers = manifest.dimensions.decoder_layers
+        self._self_names, self._cross_names = self_caches(layers), cross_caches(layers)
+        heads, width = manifest.dimensions.heads, manifest.dimensions.head_width
+        self._line = {
+            **dict.fromkeys(self._self_names, (heads, manifest.max_target_tokens, width)),
+            **dict.fromkeys(self._cross_names, (heads, manifest.max_source_tokens, width)),
+        }
+        self._caches = {
+            name: ort.OrtValue.ortvalue_from_numpy(
+                np.zeros((settings.rows, *line), self._element), settings.device, 0
+            )
+            for name, line in self._line.items()
+        }
+        self._log_probs = ort.OrtValue.ortvalue_from_numpy(
+            np.zeros((settings.rows, manifest.dimensions.target_vocabulary), np.float32),
+            settings.device,
+            0,
+        )
+
+    def encode(self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints) -> None:
+        """Read sentences into the cross caches of rows; a sentence may fill several rows."""
+        if source_ids.shape[1] > self.manifest.max_source_tokens:
+            raise ValueError(f"{source_ids.shape[1]} source positions exceed the model's limit")
+        self._check_rows(rows)
+        binding = self._encoder.io_binding()
+        self._bind(binding, "source_ids", source_ids)
+        self._bind(binding, "source_lengths", source_lengths.astype(np.int32))
+        self._bind(binding, "sentences", sentences)
+        self._bind(binding, "rows", rows)
+        self._bind_caches(binding, self._cross_names, self.settings.rows)
+        self._encoder.run_with_iobinding(binding)
+
+    def step(
+        self,
+        token_ids: Ints,
+        past_lengths: Ints,
+        source_lengths: Ints,
+        *,
+        candidates: int,
+        given_ids: Ints | None = None,
+        adjustments: Adjustments | None = None,
+    ) -> StepResult:
+        """One token for each of the first n rows."""
+        n = len(token_ids)
+        if n > self.settings.rows or past_lengths.max() >= self.manifest.max_target_tokens:
+            raise ValueError("more rows or tokens than the caches hold")
+        adjust = adjustments or Adjustments.none()
+        binding = self._decoder.io_binding()
+        for name, values in (
+            ("token_ids", token_ids),
+            ("past_lengths", past_lengths.astype(np.int32)),
+            ("source_ends", (source_lengths - 1).astype(np.int32)),
+            ("adjust_places", adjust.places),
+            ("adjust_factors", adjust.factors),
+            ("adjust_offsets", adjust.offsets),
+            ("given_ids", token_ids if given_ids is None else given_ids),
+        ):
+            self._bind(binding, name, values)
+        # Sizes that kernels read on the host, whatever the device.
+        for name, value, kind in (
+            ("longest", int(past_lengths.max()) + 1, np.int32),
+            ("longest_source", int(source_lengths.max()), np.int32),
+            ("candidates", candidates, np.int64),
+        ):
+            binding.bind_cpu_input(name, np.array([value], kind))
+        # Results come in the order in which they are bound: these first.
+        for name in _STEP_OUTPUTS:
+            binding.bind_output(name, "cpu")
+        self._bind_caches(binding, self._self_names + self._cross_names, n)
+        vocabulary = self.manifest.dimensions.target_vocabulary
+        self._bind_output(binding, "log_probs", self._log_probs, np.float32, (n, vocabulary))
+        self._decoder.run_with_iobinding(binding)
+        return StepResult(*(o.numpy() for o in binding.get_outputs()[: len(_STEP_OUTPUTS)]))
+
+    def move(
+        self,
+        sources: Sequence[int],
+        destinations: Sequence[int],
+        self_length: int,
+        cross_length: int,
+    ) -> None:
+        """Copy the beginnings of cache lines from rows to other rows."""
+        source_rows, destination_rows = np.array(sources), np.array(destinations)
+        self._check_rows(source_rows)
+        self._check_rows(destination_rows)
+        if set(sources) & set(destinations):
+            raise ValueError("a destination is also a source")
+        binding = self._move.io_binding()
+        self._bind(binding, "sources", source_rows)
+        self._bind(binding, "destinations", destination_rows)
+        self._bind(binding, "self_length", np.array([self_length]))
+        self._bind(binding, "cross_length", np.array([cross_length]))
+        self._bind_caches(binding, self._self_names + self._cross_names, self.settings.rows)
+        self._move.run_with_iobinding(binding)
+
+    def log_probs(self, rows: int) -> Floats:
+        """Of every token, for the first rows, as the last step left them: a copy to the host."""
+        return self._log_probs.numpy()[:rows]
+
+    def cache(self, name: str) -> npt.NDArray[np.floating]:
+        """A whole cache, as a copy on the host: for checking graphs, not for serving."""
+        return self._caches[name].numpy().copy()
+
+    def _check_rows(self, rows: Ints) -> None:
+        if rows.min() < 0 or rows.max() >= self.settings.rows:
+            raise ValueError(f"a row is outside 0 … {self.settings.rows - 1}")
+
+    def _bind(self, binding: ort.IOBinding, name: str, values: npt.NDArray[np.generic]) -> None:
+        """An input that the host computed; onnxruntime copies it where the graph needs it."""
+        binding.bind_cpu_input(name, np.ascontiguousarray(values))
+
+    def _bind_caches(self, binding: ort.IOBinding, names: list[str], rows: int) -> None:
+        for name in names:
+            shape = (rows, *self._line[name])
+            cache = self._caches[name]
+            binding.bind_input(
+                name, self.settings.device, 0, self._element, shape, cache.data_ptr()
+            )
+            self._bind_output(binding, updated(name), cache, self._element, shape)
+
+    def _bind_output(
+        self,
+        binding: ort.IOBinding,
+        name: str,
+        memory: ort.OrtValue,
+        kind: type[np.generic],
+        shape: tuple[int, ...],
+    ) -> None:
+        binding.bind_output(name, self.settings.device, 0, kind, shape, memory.data_ptr())
+
+
+def _session_options(settings: GraphSettings) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = settings.threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    # The level decides which kernels compute what, and with it the last bits of every score.
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.enable_mem_pattern = False  # shapes change from step to step
+    options.log_severity_level = 3
+    return options
+
+
+def _open(
+    bundle: Bundle, name: str, device: str, options: ort.SessionOptions
+) -> ort.InferenceSession:
+    provider = PROVIDERS[device]
+    if provider not in ort.get_available_providers():
+        raise BundleError(f"device {device}: this onnxruntime has no {provider}")
+    session = ort.InferenceSession(
+        bundle.path / name, options, providers=[provider], enable_fallback=0
+    )
+    if session.get_providers()[0] != provider:
+        raise BundleError(f"device {device}: onnxruntime fell back to {session.get_providers()[0]}")
+    return session

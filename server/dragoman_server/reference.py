@@ -1,0 +1,184 @@
+"""Search over a bundle's graphs, plainly: what a faster engine must equal.
+
+The definitions are those of ``dragoman_training.search``. It replays a bundle's golden decodings
+and serves as the reference of tests; nothing here is made for speed.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman_server.graphs import Graphs, Ints, StepResult
+
+Hypotheses = dict[int, tuple[tuple[int, ...], tuple[float, ...]]]
+"""By row: token ids, and the log-probability of each."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    ids: tuple[int, ...]
+    """Without begin and end."""
+    log_prob: float
+    """The end token included."""
+    score: float
+    token_log_probs: tuple[float, ...] = ()
+    """Of each token, the end token last."""
+    margin: float = math.inf
+    """The least lead of the chosen token over the next best, over all steps."""
+
+
+def default_limit(source_tokens: int, max_target_tokens: int) -> int:
+    """The most tokens of a translation, end included, for a source without its end token."""
+    return min(2 * source_tokens + 10, max_target_tokens)
+
+
+def greedy(
+    graphs: Graphs, sources: Sequence[Sequence[int]], limits: Sequence[int], alpha: float = 1.0
+) -> list[Decoded]:
+    """Translate as many sentences as there are rows, or fewer, in one batch."""
+    special = graphs.manifest.special_ids
+    lengths = encode(graphs, sources)
+    count = len(sources)
+    tokens = np.full(count, special.begin, np.int64)
+    ids: list[list[int]] = [[] for _ in sources]
+    log_probs: list[list[float]] = [[] for _ in sources]
+    margins = [math.inf] * count
+    going = set(range(count))
+    for step in range(max(limits)):
+        given = np.full(count, special.end, np.int64)
+        result = graphs.step(tokens, np.full(count, step), lengths, candidates=2, given_ids=given)
+        for row in sorted(going):
+            best, second = result.top_log_probs[row].tolist()
+            token, log_prob = int(result.top_ids[row, 0]), best
+            if step + 1 >= limits[row]:
+                token, log_prob = special.end, float(result.given_log_probs[row])
+            else:
+                margins[row] = min(margins[row], best - second)
+            log_probs[row].append(log_prob)
+            if token == special.end:
+                going.discard(row)
+            else:
+                ids[row].append(token)
+            tokens[row] = token
+        if not going:
+            break
+    return [_decoded(ids[row], log_probs[row], alpha, margins[row]) for row in range(count)]
+
+
+def beam(
+    graphs: Graphs,
+    source: Sequence[int],
+    limit: int,
+    size: int,
+    alpha: float = 1.0,
+    n_best: int = 1,
+) -> list[Decoded]:
+    """Translate one sentence with a beam; row i of the caches is a hypothesis."""
+    special = graphs.manifest.special_ids
+    lengths = encode(graphs, [source], copies=size)
+    live: Hypotheses = {0: ((), ())}
+    finished: list[Decoded] = []
+    for step in range(limit):
+        rows = max(live) + 1
+        tokens = np.full(rows, special.begin, np.int64)
+        for row, (ids, _) in live.items():
+            tokens[row] = ids[-1] if ids else special.begin
+        result = graphs.step(
+            tokens,
+            np.full(rows, step),
+            lengths[:rows],
+            candidates=min(2 * size, graphs.manifest.dimensions.target_vocabulary),
+            given_ids=np.full(rows, special.end, np.int64),
+        )
+        continuations = _continuations(result, live, special.end if step + 1 == limit else None)
+        children: list[tuple[int, tuple[int, ...], tuple[float, ...]]] = []
+        for parent, token, log_prob in continuations[: 2 * size]:
+            ids, past = live[parent]
+            if token == special.end:
+                finished.append(_decoded(list(ids), [*past, log_prob], alpha))
+            elif len(children) < size:
+                children.append((parent, (*ids, token), (*past, log_prob)))
+        live = _place(graphs, children, step + 1)
+        finished.sort(key=lambda d: -d.score)
+        if not live or _is_done(finished, live, limit, alpha, n_best):
+            break
+    return finished[:n_best]
+
+
+def encode(graphs: Graphs, sources: Sequence[Sequence[int]], copies: int = 1) -> Ints:
+    """Read sentences into the first rows, so many rows each; returns the rows' source lengths."""
+    special = graphs.manifest.special_ids
+    lengths = np.array([len(source) + 1 for source in sources])
+    ids = np.full((len(sources), int(lengths.max())), special.pad, np.int64)
+    for line, source in zip(ids, sources, strict=True):
+        line[: len(source) + 1] = [*source, special.end]
+    sentences = np.arange(len(sources)).repeat(copies)
+    graphs.encode(ids, lengths, sentences, np.arange(len(sentences)))
+    return lengths[sentences]
+
+
+def _continuations(
+    result: StepResult,
+    live: Hypotheses,
+    forced: int | None,
+) -> list[tuple[int, int, float]]:
+    """(row, token, log-probability) of the continuations of live rows, best total first."""
+    found: list[tuple[float, int, int, float]] = []
+    for row, (_, past) in live.items():
+        total = math.fsum(past)
+        if forced is not None:
+            log_prob = float(result.given_log_probs[row])
+            found.append((total + log_prob, row, forced, log_prob))
+            continue
+        for token, log_prob in zip(
+            result.top_ids[row].tolist(), result.top_log_probs[row].tolist(), strict=True
+        ):
+            found.append((total + log_prob, row, token, log_prob))
+    found.sort(key=lambda f: -f[0])
+    return [(row, token, log_prob) for _, row, token, log_prob in found]
+
+
+def _place(
+    graphs: Graphs, children: list[tuple[int, tuple[int, ...], tuple[float, ...]]], length: int
+) -> Hypotheses:
+    """Give each child a row: the first of a parent stays, others get rows whose parent died.
+
+    So no row is read and written in the same move.
+    """
+    parents = {parent for parent, _, _ in children}
+    free = [row for row in range(len(children) + len(parents)) if row not in parents]
+    placed: Hypotheses = {}
+    moves: list[tuple[int, int]] = []
+    for parent, ids, log_probs in children:
+        row = parent
+        if parent in placed:
+            row = free.pop(0)
+            moves.append((parent, row))
+        placed[row] = (ids, log_probs)
+    if moves:
+        sources, destinations = zip(*moves, strict=True)
+        graphs.move(sources, destinations, self_length=length, cross_length=0)
+    return placed
+
+
+def _is_done(
+    finished: list[Decoded],
+    live: Hypotheses,
+    limit: int,
+    alpha: float,
+    wanted: int,
+) -> bool:
+    if len(finished) < wanted:
+        return False
+    best_live = max(math.fsum(log_probs) for _, log_probs in live.values())
+    return finished[wanted - 1].score >= best_live / limit**alpha
+
+
+def _decoded(
+    ids: list[int], log_probs: list[float], alpha: float, margin: float = math.inf
+) -> Decoded:
+    total = math.fsum(log_probs)
+    score = total / len(log_probs) ** alpha
+    return Decoded(tuple(ids), total, score, tuple(log_probs), margin)

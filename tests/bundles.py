@@ -1,0 +1,93 @@
+"""Bundles of seeded models, made once per test process."""
+
+import tempfile
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from conftest import tiny_model
+from dragoman_export.export import ExportSettings, ParallelSample, export_bundle
+from dragoman_server.bundle import Bundle, read_bundle
+from dragoman_training.batch import Batch
+from dragoman_training.checkpoint import Checkpoint, weights_of
+from dragoman_training.objective import Objective
+from dragoman_training.token_store import TokenPair
+from dragoman_training.tokenizer import TokenizerPair
+from dragoman_training.transformer import Transformer
+from test_tokenizer import TRAINED
+
+VOCABULARY = 320
+PAIR = TokenizerPair(TRAINED["unigram"], TRAINED["bpe"])
+TEXTS = [
+    f"the {thing} of {who} is {where} number {n}"
+    for thing in ("house", "goat", "boat")
+    for who in ("louse", "mouse")
+    for where in ("over there", "there")
+    for n in range(3)
+]
+REFERENCES = [" ".join(reversed(text.split())) for text in TEXTS]
+_DIRECTORY = tempfile.TemporaryDirectory()
+
+
+def seeded_model(seed: int = 1, **settings: Any) -> Transformer:
+    """Random weights: what it says means nothing, and is often nearly a tie."""
+    sizes = {"width": 64, "heads": 4, "feed_forward": 128, "encoder_layers": 2, **settings}
+    return tiny_model(seed, vocabulary=VOCABULARY, **sizes)
+
+
+@cache
+def trained_model() -> Transformer:
+    """Has learnt a few sentences by heart, so that it is sure of what it says."""
+    model = seeded_model()
+    objective = Objective(model, label_smoothing=0.05).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    pairs = [
+        TokenPair(*(np.array(t.encode(text)) for t, text in zip(tokenizers, texts, strict=True)))
+        for tokenizers, texts in (
+            ((PAIR.source, PAIR.target), pair) for pair in zip(TEXTS, REFERENCES, strict=True)
+        )
+    ]
+    batch = Batch.of(pairs, torch.device("cpu"))
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss = objective(batch).smoothed / batch.target_lengths_B.sum()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.8
+    return model.eval()
+
+
+def checkpoint_of(model: Transformer) -> Checkpoint:
+    sizes = {
+        "source_vocabulary": model.source_vocabulary,
+        "target_vocabulary": model.target_vocabulary,
+    }
+    config = {
+        "model": {**asdict(model.settings), **sizes},
+        "source_language": "en",
+        "target_language": "pt",
+    }
+    return Checkpoint(config, weights_of(model), PAIR)
+
+
+SAMPLE = ParallelSample(TEXTS, REFERENCES)
+
+
+def ignore(stage: str, done: int, total: int) -> None:
+    pass
+
+
+def export(model: Transformer, path: Path, precision: str) -> Bundle:
+    settings = ExportSettings(name="seeded", precision=precision, licence="Apache-2.0")
+    export_bundle(checkpoint_of(model), path, settings, SAMPLE, ignore)
+    return read_bundle(path)
+
+
+@cache
+def trained_bundle(precision: str) -> Bundle:
+    """A bundle of ``trained_model()``; not to be changed."""
+    return export(trained_model(), Path(_DIRECTORY.name) / precision, precision)

@@ -1,0 +1,371 @@
+"""Exported graphs against PyTorch, against themselves in other company, and on disk."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import pytest
+import torch
+
+import dragoman_export.verify
+from bundles import (
+    PAIR,
+    SAMPLE,
+    TEXTS,
+    VOCABULARY,
+    checkpoint_of,
+    export,
+    ignore,
+    seeded_model,
+    trained_bundle,
+    trained_model,
+)
+from conftest import random_sources
+from dragoman_export.builder import GraphBuilder
+from dragoman_export.errors import ExportError, VerificationError
+from dragoman_export.export import ExportSettings, export_bundle
+from dragoman_export.precision import Float
+from dragoman_server.graph_names import GRAPHS
+from dragoman_server.graphs import Adjustments, Graphs, GraphSettings
+from dragoman_server.reference import Decoded, beam, encode, greedy
+from dragoman_training.batch import pad_sources
+from dragoman_training.search import Hypothesis, beam_search, default_limit
+from dragoman_training.transformer import Transformer
+
+CPU = torch.device("cpu")
+ARCHITECTURES: list[dict[str, Any]] = [
+    {"norm": "post", "activation": "relu", "tied_embeddings": "all"},
+    {"norm": "pre", "activation": "swish", "tied_embeddings": "target"},
+    {"norm": "pre", "activation": "gelu", "positions": "learned", "output_bias": True},
+]
+
+
+def assert_same(found: Decoded, expected: Hypothesis) -> None:
+    assert found.ids == expected.ids
+    assert found.log_prob == pytest.approx(expected.log_prob, abs=1e-4)
+    assert found.score == pytest.approx(expected.score, abs=1e-4)
+
+
+def search_both(
+    model: Transformer, graphs: Graphs, sources: list[list[int]], size: int
+) -> list[tuple[list[Decoded], list[Hypothesis]]]:
+    limits = [default_limit(len(s), model.settings.max_length) for s in sources]
+    expected = beam_search(model, *pad_sources(sources, CPU), limits, size, n_best=min(size, 2))
+    if size == 1:
+        found = [[d] for d in greedy(graphs, sources, limits)]
+    else:
+        found = [beam(graphs, s, n, size, n_best=2) for s, n in zip(sources, limits, strict=True)]
+    return list(zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=str)
+def test_search_over_the_graphs_equals_pytorch(
+    architecture: dict[str, Any], tmp_path: Path
+) -> None:
+    """Greedy and beam 4 on random input; several hundred in all."""
+    model = seeded_model(seed=4, **architecture)
+    graphs = Graphs(export(model, tmp_path / "b", "float32"), GraphSettings(rows=32))
+    sources = random_sources(170, seed=11)
+    for at in range(0, len(sources), 32):
+        for found, expected in search_both(model, graphs, sources[at : at + 32], 1):
+            assert_same(found[0], expected[0])
+    for found, expected in search_both(model, graphs, sources, 4):
+        assert len(found) == len(expected) == 2
+        for ours, theirs in zip(found, expected, strict=True):
+            assert_same(ours, theirs)
+
+
+Bits = tuple[bytes, ...]
+
+
+class Lanes:
+    """Sentences decoded side by side, each row at its own place; what a step gives, bit by bit."""
+
+    def __init__(self, graphs: Graphs, sources: list[list[int]], steps: list[int]) -> None:
+        self.graphs, self.sources, self.steps = graphs, sources, steps
+        rows = graphs.settings.rows
+        self.who = np.full(rows, -1)
+        self.past, self.lengths = np.zeros(rows, np.int64), np.ones(rows, np.int64)
+        self.tokens = np.zeros(rows, np.int64)
+
+    def fill(self, rows: list[int], sentences: list[int]) -> None:
+        special = self.graphs.manifest.special_ids
+        lines = [[*self.sources[s], special.end] for s in sentences]
+        ids = np.zeros((len(lines), max(map(len, lines))), np.int64)
+        for row, line in zip(ids, lines, strict=True):
+            row[: len(line)] = line
+        lengths = np.array([len(line) for line in lines])
+        self.graphs.encode(ids, lengths, np.arange(len(lines)), np.array(rows))
+        self.who[rows], self.past[rows], self.lengths[rows] = sentences, 0, lengths
+        self.tokens[rows] = special.begin
+
+    def step(self, n: int) -> list[tuple[int, int, Bits]]:
+        """For each of n rows: the sentence, how far it was, and the bits of its results."""
+        result = self.graphs.step(self.tokens[:n], self.past[:n], self.lengths[:n], candidates=4)
+        seen = [
+            (int(self.who[row]), int(self.past[row]), _bits(result, row, self.lengths[row]))
+            for row in range(n)
+        ]
+        self.tokens[:n] = result.top_ids[:, 0]
+        self.past[:n] += 1
+        return seen
+
+    def ended(self, n: int) -> list[int]:
+        return [r for r in range(n) if self.who[r] < 0 or self.past[r] >= self.steps[self.who[r]]]
+
+
+def _bits(result: Any, row: int, source_length: npt.NDArray[np.int64]) -> Bits:
+    return (
+        result.top_ids[row].tobytes(),
+        result.top_log_probs[row].tobytes(),
+        result.row_sums[row].tobytes(),
+        result.alignment[row, :source_length].tobytes(),
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_a_sentence_gives_the_same_bits_in_any_company(precision: str, threads: int) -> None:
+    """Alone, then in random batches of up to 64 rows that are all at different places."""
+    graphs = Graphs(trained_bundle(precision), GraphSettings(rows=64, threads=threads))
+    rng = random.Random(5)
+    sources = random_sources(40, seed=21, longest=30)
+    steps = [rng.randint(1, 38) for _ in sources]
+    lanes = Lanes(graphs, sources, steps)
+    alone: dict[tuple[int, int], Bits] = {}
+    for sentence in range(len(sources)):
+        lanes.fill([0], [sentence])
+        for _ in range(steps[sentence]):
+            alone.update({(who, at): bits for who, at, bits in lanes.step(1)})
+    lanes.who[:] = -1
+    compared = 0
+    for _ in range(250):
+        n = rng.randint(2, 64)
+        if ended := lanes.ended(n):
+            lanes.fill(ended, [rng.randrange(len(sources)) for _ in ended])
+        for who, at, bits in lanes.step(n):
+            assert bits == alone[who, at]
+            compared += 1
+    assert compared > 5000
+
+
+def test_moved_rows_go_on_as_if_they_had_stayed() -> None:
+    graphs = Graphs(trained_bundle("float32"), GraphSettings(rows=8))
+    sources, steps = random_sources(4, seed=3), [20] * 4
+    stayed, moved = Lanes(graphs, sources, steps), Lanes(graphs, sources, steps)
+    stayed.fill([0, 1, 2, 3], [0, 1, 2, 3])
+    expected = [stayed.step(4) for _ in range(8)]
+    moved.fill([0, 1, 2, 3], [0, 1, 2, 3])
+    for at in range(4):
+        assert moved.step(4) == expected[at]
+    graphs.move([3, 2], [0, 5], self_length=4, cross_length=int(moved.lengths.max()))
+    for array in (moved.who, moved.past, moved.lengths, moved.tokens):
+        array[0] = array[3]
+    assert moved.step(1)[0] == expected[4][3]
+
+
+def test_a_move_touches_no_other_row_and_no_more_than_it_should() -> None:
+    graphs = Graphs(trained_bundle("float32"), GraphSettings(rows=6))
+    lanes = Lanes(graphs, random_sources(6, seed=8, longest=20), [20] * 6)
+    lanes.fill(list(range(6)), list(range(6)))
+    for _ in range(9):
+        lanes.step(6)
+    names = ["self_key_1", "cross_value_0"]
+    before = [graphs.cache(name) for name in names]
+    graphs.move([4, 0], [1, 2], self_length=5, cross_length=3)
+    for name, was, length in zip(names, before, (5, 3), strict=True):
+        was[1, :, :length], was[2, :, :length] = was[4, :, :length], was[0, :, :length]
+        assert np.array_equal(graphs.cache(name), was)
+
+
+def test_adjusted_logits_follow_their_definition() -> None:
+    graphs = Graphs(trained_bundle("float32"), GraphSettings(rows=4))
+    lengths = encode(graphs, random_sources(3, seed=9))
+    tokens, past = np.full(3, 2, np.int64), np.zeros(3, np.int64)
+    graphs.step(tokens, past, lengths, candidates=1)
+    model = trained_model()
+    ids, source_lengths = pad_sources(random_sources(3, seed=9), CPU)
+    with torch.no_grad():
+        logits = model(ids, source_lengths, torch.full((3, 1), 2))[:, 0]
+    places = [(0, 7), (0, 9), (2, 11), (1, 5)]
+    factors, offsets = [1.3, 2.0, 1.3, 1.0], [0.0, 0.0, 0.5, -np.inf]
+    result = graphs.step(
+        tokens,
+        past,
+        lengths,
+        candidates=VOCABULARY,
+        given_ids=np.array([7, 5, 11]),
+        adjustments=Adjustments(
+            np.array(places), np.array(factors, np.float32), np.array(offsets, np.float32)
+        ),
+    )
+    for (row, token), factor, offset in zip(places, factors, offsets, strict=True):
+        value = logits[row, token]
+        logits[row, token] = (value / factor if value > 0 else value * factor) + offset
+    expected = logits.log_softmax(-1)
+    torch.testing.assert_close(torch.tensor(graphs.log_probs(3)), expected, atol=1e-4, rtol=0)
+    assert result.given_log_probs[1] == -np.inf
+    assert result.given_log_probs[0] == pytest.approx(expected[0, 7].item(), abs=1e-4)
+    assert np.array_equal(result.top_ids[:, 0], expected.argmax(-1).numpy())
+
+
+def test_alignment_is_the_last_layers_attention() -> None:
+    model, graphs = trained_model(), Graphs(trained_bundle("float32"), GraphSettings(rows=4))
+    sources = random_sources(3, seed=13)
+    lengths = encode(graphs, sources)
+    result = graphs.step(np.full(3, 2), np.zeros(3, np.int64), lengths, candidates=1)
+    ids, source_lengths = pad_sources(sources, CPU)
+    from dragoman_training.layout import Layout
+
+    with torch.no_grad():
+        layout = Layout.of(torch.ones(3, dtype=torch.long))
+        memory = model.encode(ids, source_lengths)
+        _, layers = model.decode(torch.full((3,), 2), layout, memory, need_weights=True)
+    expected = layers[-1].mean(1)[:, 0].numpy()
+    for row, length in enumerate(lengths):
+        np.testing.assert_allclose(
+            result.alignment[row, :length], expected[row, :length], atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8", "float16"])
+def test_a_poisoned_row_is_seen_and_hurts_no_other(precision: str) -> None:
+    graphs = Graphs(trained_bundle(precision), GraphSettings(rows=4))
+    lengths = encode(graphs, random_sources(3, seed=2))
+    clean = graphs.step(np.full(3, 2), np.zeros(3, np.int64), lengths, candidates=2)
+    assert np.isfinite(clean.row_sums).all()
+    cache = graphs._caches["cross_value_0"]
+    poisoned = cache.numpy().copy()
+    poisoned[1, 0, 0, 0] = np.nan
+    cache.update_inplace(poisoned)
+    result = graphs.step(np.full(3, 2), np.zeros(3, np.int64), lengths, candidates=2)
+    assert not np.isfinite(result.row_sums[1])
+    for row in (0, 2):
+        assert _bits(result, row, lengths[row]) == _bits(clean, row, lengths[row])
+
+
+@pytest.mark.parametrize("precision", ["int8", "float16"])
+def test_other_precisions_translate_like_float32(precision: str) -> None:
+    quality = trained_bundle(precision).manifest.quality
+    assert quality["token_agreement"] >= (0.99 if precision == "float16" else 0.95)
+    assert quality["sentences"] == len(TEXTS)
+    assert quality["bleu_float32"] > 90
+
+
+@pytest.mark.parametrize("tied", ["all", "none"])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_weights_are_stored_once(tied: str, precision: str, tmp_path: Path) -> None:
+    model = seeded_model(tied_embeddings=tied, max_length=40)
+    bundle = export(model, tmp_path / "b", precision)
+    sizes: dict[tuple[str, str], int] = {}
+    for name in GRAPHS:
+        for tensor in onnx.load(bundle.path / name, load_external_data=False).graph.initializer:
+            facts = {entry.key: entry.value for entry in tensor.external_data}
+            if facts:
+                sizes[facts["offset"], facts["length"]] = int(facts["length"])
+    stored = (bundle.path / "weights.bin").stat().st_size
+    assert stored <= 1.05 * sum(sizes.values())
+    matrices = [
+        size for size in sizes.values() if size == VOCABULARY * 64 * (1 + 3 * (precision != "int8"))
+    ]
+    assert len(matrices) == (1 if tied == "all" else 3)
+
+
+def test_graphs_have_no_control_flow() -> None:
+    for precision in ("float32", "int8", "float16"):
+        for name in GRAPHS:
+            model = onnx.load(trained_bundle(precision).path / name)
+            onnx.checker.check_model(model, full_check=False)
+            ops = {node.op_type for node in model.graph.node}
+            assert ops.isdisjoint({"If", "Loop", "Scan"})
+
+
+def test_a_wrong_graph_leaves_no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One matrix off by a little: the first output that differs is named."""
+    right = Float.linear
+
+    def wrong(self: Float, g: GraphBuilder, x: str, weights: Any) -> str:
+        if weights.name == "decoder.1.self_output":
+            weights = type(weights)(weights.name, weights.matrix * 1.01, weights.bias)
+        return right(self, g, x, weights)
+
+    monkeypatch.setattr(Float, "linear", wrong)
+    with pytest.raises(
+        VerificationError, match=r"decoder\.onnx: log_probs at step 1 of 1 rows differs .* by 0\.0"
+    ):
+        export(seeded_model(), tmp_path / "new" / "b", "float32")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_loss_of_quality_leaves_no_bundle(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(dragoman_export.verify, "MOST_BLEU_LOST", -200.0)
+    with pytest.raises(VerificationError, match=r"int8 loses .* BLEU on the given text"):
+        export(seeded_model(), tmp_path / "b", "int8")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_int8_needs_text(tmp_path: Path) -> None:
+    settings = ExportSettings(name="x", precision="int8")
+    with pytest.raises(ExportError, match="int8 must be measured on text"):
+        export_bundle(checkpoint_of(seeded_model()), tmp_path / "b", settings, None, ignore)
+
+
+def test_without_text_float32_still_has_golden_decodings(tmp_path: Path) -> None:
+    settings = ExportSettings(name="x")
+    export_bundle(checkpoint_of(trained_model()), tmp_path / "b", settings, None, ignore)
+    golden = json.loads((tmp_path / "b" / "golden.json").read_text())["sentences"]
+    assert golden
+
+
+def test_the_same_checkpoint_gives_the_same_bytes(tmp_path: Path) -> None:
+    again = export(trained_model(), tmp_path / "b", "int8")
+    assert again.manifest.files == trained_bundle("int8").manifest.files
+
+
+def dragoman(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dragoman_client", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    checkpoint_of(trained_model()).save(tmp_path / "checkpoint")
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("".join(line + "\n" for line in SAMPLE.sources))
+    reference.write_text("".join(line + "\n" for line in SAMPLE.references))
+    text = ("--source", source, "--reference", reference)
+    bundle = tmp_path / "bundle"
+    run = dragoman("export", tmp_path / "checkpoint", bundle, *text, "--licence", "MIT")
+    assert run.returncode == 0, run.stderr
+    assert "log-probabilities within" in run.stderr
+    run = dragoman("inspect", bundle)
+    for part in ("en → pt", "float32", "MIT", "cache per row", "BLEU", "bundle, version 1"):
+        assert part in run.stdout
+    assert json.loads(dragoman("inspect", bundle, "--json").stdout)["dimensions"]["width"] == 64
+    run = dragoman("verify", bundle)
+    assert run.returncode == 0
+    assert "golden sentences decoded to the same tokens" in run.stdout
+    for arguments, message in (
+        (("export", tmp_path / "checkpoint", bundle, "--precision", "int9"), "precision is 'int9'"),
+        (("export", tmp_path / "none", bundle), "neither a checkpoint nor a run"),
+        (("export", tmp_path / "checkpoint", bundle, "--source", source), "go together"),
+        (("verify", tmp_path / "none"), "no such bundle"),
+        (("verify", bundle, "--device", "tpu"), "device is 'tpu'"),
+        (("verify", bundle, "--device", "cuda"), "this onnxruntime has no CUDAExecutionProvider"),
+    ):
+        run = dragoman(*arguments)
+        assert run.returncode == 2
+        assert len(run.stderr.splitlines()) == 1
+        assert message in run.stderr
+    assert json.loads((bundle / "manifest.json").read_text())["licence"] == "MIT"
+
+
+def test_tokens_of_the_pair_are_what_the_graphs_take() -> None:
+    assert PAIR.source.size == VOCABULARY

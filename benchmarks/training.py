@@ -86,7 +86,7 @@ class PlainTransformer(nn.Module):
 
 
 class WithoutPacking(Objective):
-    """Ours, but padding is computed like any token, and only its loss is left out."""
+    """Ours, but padding is computed and counted like any token: only the time is of interest."""
 
     def forward(self, batch: Batch) -> TokenLoss:
         full = Batch(
@@ -106,7 +106,7 @@ class WithPlainLoss(Objective):
         model = self.model
         memory = model.encode(batch.source_BS, batch.source_lengths_B)
         layout = Layout.of(batch.target_lengths_B, batch.input_BT.shape[1])
-        hidden_ND, _ = model.decode(layout.pack(batch.input_BT), layout, memory)
+        hidden_ND = model.decode(layout.pack(batch.input_BT), layout, memory)
         labels_N = layout.pack(batch.label_BT)
         logits_NV = model.projection(hidden_ND)
         return F.cross_entropy(logits_NV, labels_N, label_smoothing=SMOOTHING, reduction="sum")

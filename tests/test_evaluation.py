@@ -54,13 +54,22 @@ def test_a_sentence_above_the_limit_is_an_error_and_not_cut() -> None:
 def test_measures_are_sacrebleus() -> None:
     translations = ["the cat sat on the mat", "a b c d e"]
     references = ["the cat sat on a mat", "a b c d e"]
-    quality = measure(translations, references)
+    quality = measure(translations, references, "pt-BR")
     assert quality.bleu == sacrebleu.corpus_bleu(translations, [references]).score
     assert quality.chrf == sacrebleu.corpus_chrf(translations, [references]).score
     assert quality.exact == 50.0
     assert quality.bleu_signature.startswith(
         "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"
     )
+
+
+def test_bleu_knows_that_chinese_has_no_spaces() -> None:
+    text = ["我们明天早上去北京看朋友"]
+    almost = ["我们明天早上去上海看朋友"]
+    assert measure(almost, text, "").bleu < 1
+    quality = measure(almost, text, "zh")
+    assert quality.bleu > 50
+    assert "tok:zh" in quality.bleu_signature
 
 
 @pytest.fixture
@@ -86,7 +95,7 @@ def test_the_command_measures_and_writes(checkpoint: Path, tmp_path: Path) -> No
     expected = [t.text for t in translate(model(), PAIR, TEXTS, beam=2)]
     assert output.read_text() == "".join(text + "\n" for text in expected)
     figures = json.loads(run.stdout)
-    assert figures["bleu"] == measure(expected, TEXTS).bleu
+    assert figures["bleu"] == measure(expected, TEXTS, "").bleu
     assert (figures["sentences"], figures["beam"]) == (5, 2)
 
 
@@ -96,6 +105,7 @@ def test_the_command_measures_and_writes(checkpoint: Path, tmp_path: Path) -> No
         ("checkpoint", "neither a checkpoint nor a run with one"),
         ("source", "no such file"),
         ("lines", "has 1 lines but"),
+        ("output", "not a file in a directory that exists"),
     ],
 )
 def test_bad_input_is_one_line(checkpoint: Path, tmp_path: Path, damage: str, message: str) -> None:
@@ -105,9 +115,9 @@ def test_bad_input_is_one_line(checkpoint: Path, tmp_path: Path, damage: str, me
     if damage == "source":
         source.unlink()
     where = tmp_path / "elsewhere" if damage == "checkpoint" else checkpoint
-    output = tmp_path / "output"
+    output = tmp_path / ("none/output" if damage == "output" else "output")
     run = evaluate(where, "--source", source, "--reference", reference, "--output", output)
-    assert run.returncode == 2
+    assert run.returncode == (1 if damage == "output" else 2)
     assert len(run.stderr.splitlines()) == 1
     assert message in run.stderr
     assert not output.exists()

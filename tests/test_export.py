@@ -34,6 +34,7 @@ from dragoman_export.precision import Float
 from dragoman_server.graph_names import GRAPHS
 from dragoman_server.graphs import Adjustments, Graphs, GraphSettings
 from dragoman_server.reference import Decoded, beam, encode, greedy
+from dragoman_training.attention import record_attention
 from dragoman_training.batch import pad_sources
 from dragoman_training.search import Hypothesis, beam_search, default_limit
 from dragoman_training.transformer import Transformer
@@ -221,13 +222,10 @@ def test_alignment_is_the_last_layers_attention() -> None:
     lengths = encode(graphs, sources)
     result = graphs.step(np.full(3, 2), np.zeros(3, np.int64), lengths, candidates=1)
     ids, source_lengths = pad_sources(sources, CPU)
-    from dragoman_training.layout import Layout
-
-    with torch.no_grad():
-        layout = Layout.of(torch.ones(3, dtype=torch.long))
-        memory = model.encode(ids, source_lengths)
-        _, layers = model.decode(torch.full((3,), 2), layout, memory, need_weights=True)
-    expected = layers[-1].mean(1)[:, 0].numpy()
+    with torch.no_grad(), record_attention(model) as recorded:
+        model(ids, source_lengths, torch.full((3, 1), 2))
+    (weights,) = recorded[f"decoder.{model.settings.decoder_layers - 1}.cross_attention"]
+    expected = weights.mean(1)[:, 0].numpy()
     for row, length in enumerate(lengths):
         np.testing.assert_allclose(
             result.alignment[row, :length], expected[row, :length], atol=1e-5

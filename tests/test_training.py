@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ valid = 30
 test = 10
 
 [tokenizer]
-vocabulary = 290
+vocabulary = 300
 
 [model]
 preset = "tiny"
@@ -59,7 +60,7 @@ average = 3
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "recipe.toml"
-    path.write_text(RECIPE.replace("vocabulary = 290", "vocabulary = 300"))
+    path.write_text(RECIPE)
     return path
 
 
@@ -159,6 +160,25 @@ def test_a_signal_saves_and_leaves(
     assert "Traceback" not in stderr
 
 
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(recipe: Path, tmp_path: Path) -> None:
+    """The checkpoint of a stop is off schedule: it must not be averaged into the final model."""
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    settings = ("training.log_every=7",)
+    assert train(recipe, whole, *settings)[0] == 0
+    for step in (9, 21):
+        process = start("train", recipe, "--output", stopped, "--set", *settings)
+        assert wait_until(lambda step=step: checkpoint_after(stopped, step), process)
+        process.send_signal(signal.SIGTERM)
+        assert finish(process)[0] == 143
+    assert train(recipe, stopped, *settings)[0] == 0
+    assert weights(stopped) == weights(whole)
+    assert losses(stopped) == losses(whole)
+
+
+def checkpoint_after(run: Path, step: int) -> bool:
+    return any(int(p.name[5:]) >= step for p in run.glob("checkpoints/step-*"))
+
+
 def test_two_processes_follow_one(recipe: Path, tmp_path: Path) -> None:
     settings = ("training.max_steps=20", "model.dropout=0.0", "model.activation_dropout=0.0")
     one, two = tmp_path / "one", tmp_path / "two"
@@ -191,15 +211,22 @@ def test_training_that_diverges_stops_with_advice(recipe: Path, tmp_path: Path) 
     assert "Traceback" not in stderr
     kept = Path(last.rpartition(" is ")[2])
     assert (kept / "model.safetensors").exists()
+    # The advice can be followed.
+    lower = ("training.learning_rate=1e-3", "training.clip_norm=1", "training.max_steps=3")
+    code, _, stderr = train(recipe, run, *lower)
+    assert "holds a run with" not in stderr
 
 
-def one_line(result: tuple[int, str, str]) -> str:
+STAGES = {"reading …", "learning the vocabulary …", "tokenizing …"}
+
+
+def one_line(result: tuple[int, str, str], exit_code: int = 2) -> str:
+    """The only line that a failed run prints, apart from the stages it went through."""
     code, stdout, stderr = result
-    assert (code, stdout) == (2, "")
-    lines = stderr.splitlines()
-    assert lines[-1].startswith("dragoman: ")
-    assert "Traceback" not in stderr
-    return lines[-1].removeprefix("dragoman: ")
+    assert (code, stdout) == (exit_code, "")
+    (line,) = (line for line in stderr.splitlines() if line not in STAGES)
+    assert line.startswith("dragoman: ")
+    return line.removeprefix("dragoman: ")
 
 
 def test_a_bad_recipe_writes_nothing(recipe: Path, tmp_path: Path) -> None:
@@ -248,9 +275,75 @@ def test_what_happens_when_a_run_is_started_again(recipe: Path, tmp_path: Path) 
         f"{run} holds a run with model.dropout = 0.1, not 0.2: "
         "choose another --output, or go on with the same setting"
     )
+    shutil.copytree(run / "final", tmp_path / "stale")
     assert train(recipe, run, "training.max_steps=12")[0] == 0
     assert len(losses(run)) == 12
-    assert weights(run) != before
+    after = weights(run)
+    assert after != before
+    # As if it had been killed before it wrote the new final model: the old one is not taken for it.
+    shutil.rmtree(run / "final")
+    (tmp_path / "stale").rename(run / "final")
+    assert train(recipe, run, "training.max_steps=12")[0] == 0
+    assert weights(run) == after
+    assert train(recipe, run, "training.max_steps=12", "checkpoints.average=1")[0] == 0
+    last = run / "checkpoints" / "step-00000012" / "model.safetensors"
+    assert weights(run) == last.read_bytes()
+
+
+def test_damaged_checkpoints_are_passed_over(recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings = ("training.max_steps=12", "checkpoints.keep=5")
+    assert train(recipe, run, *settings)[0] == 0
+    shutil.rmtree(run / "final")
+    (run / "checkpoints" / "step-00000008" / "model.safetensors").unlink()
+    code, _, stderr = train(recipe, run, *settings)
+    assert code == 0
+    assert "passed over" in stderr
+    assert json.loads((run / "final" / "config.json").read_text())["steps"] == [4, 10, 12]
+    for checkpoint in (run / "checkpoints").iterdir():
+        (checkpoint / "config.json").write_text("{}")
+    shutil.rmtree(run / "final")
+    code, _, stderr = train(recipe, run, *settings)
+    assert code == 0, stderr
+    assert len(losses(run)) == 12
+    assert (run / "final" / "model.safetensors").exists()
+
+
+def test_a_directory_that_is_not_a_run_is_left_alone(recipe: Path, tmp_path: Path) -> None:
+    other = tmp_path / "thesis"
+    (other / "final").mkdir(parents=True)
+    (other / "final" / "thesis.txt").write_text("years of work")
+    assert one_line(train(recipe, other)) == (f"{other}: neither empty nor a training run (final)")
+    assert (other / "final" / "thesis.txt").read_text() == "years of work"
+    file = tmp_path / "file"
+    file.write_text("mine")
+    assert one_line(train(recipe, file)) == f"{file}: a file, not a directory"
+
+
+def test_text_may_hold_other_line_separators(
+    tmp_path: Path, parallel_text: tuple[Path, Path]
+) -> None:
+    """They must not cut the log's lines, or the run could not go on."""
+    source, target = parallel_text
+    source.write_text(source.read_text().replace(" ", "\u2028", 3), encoding="utf-8")
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        RECIPE.partition("[toy]")[0] + "[tokenizer]" + RECIPE.partition("[tokenizer]")[2]
+    )
+    settings = ["data.source_language=en", "data.target_language=pt", "training.max_steps=4"]
+    for split in ("train", "valid"):
+        settings += [f"data.{split}_source={source}", f"data.{split}_target={target}"]
+    run = tmp_path / "run"
+    assert train(recipe, run, *settings)[0] == 0
+    settings[2] = "training.max_steps=6"
+    assert train(recipe, run, *settings)[0] == 0
+    assert len(losses(run)) == 6
+    assert dragoman("plot", run)[0] == 0
+    more = f"data.train_source=['{source}', '{source}']"
+    assert "2 source files but 1 target files" in one_line(train(recipe, run, *settings, more))
+    both = f"data.train_target=['{target}', '{target}']"
+    message = one_line(train(recipe, run, *settings, more, both))
+    assert "was prepared from 4 files, not 6" in message
 
 
 def test_two_runs_do_not_share_a_directory(recipe: Path, tmp_path: Path) -> None:
@@ -275,7 +368,9 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_no_litter(recipe: Path, tmp_
         run,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1000, size - 1000)),
     )
-    message = one_line(finish(process))
+    code, _, stderr = finish(process)
+    assert code == 1
+    message = stderr.splitlines()[-1]
     assert "step-00000008: can't be written" in message
     assert message.endswith(f"The last good checkpoint is {checkpoint}")
     assert not list(run.rglob(".*partial"))
@@ -302,6 +397,7 @@ def test_float16_is_refused_on_a_cpu(recipe: Path, tmp_path: Path) -> None:
     assert one_line(train(recipe, tmp_path / "run", *settings)) == (
         "training.precision is 'float16', which a CPU can't train in"
     )
+    assert not (tmp_path / "run").exists()
 
 
 def test_cuda_is_not_replaced_by_the_cpu(recipe: Path, tmp_path: Path) -> None:

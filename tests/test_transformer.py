@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from conftest import VOCABULARY, tiny_model
-from dragoman_training.attention import MultiHeadAttention, ScaledDotProductAttention
+from dragoman_training.attention import (
+    KeysValues,
+    MultiHeadAttention,
+    ScaledDotProductAttention,
+    record_attention,
+)
 from dragoman_training.layers import EncoderLayer, Residual
-from dragoman_training.layout import Layout
 from dragoman_training.settings import PRESETS, TransformerSettings
 from dragoman_training.transformer import Transformer
 
@@ -168,29 +172,34 @@ def test_gradients_do_not_reach_later_tokens() -> None:
 def test_attention_weights_sum_to_one_and_pass_over_padding() -> None:
     model = tiny_model()
     source, target = grid(LENGTHS, 1), grid(TARGET_LENGTHS, 2)
-    with torch.no_grad():
-        memory = model.encode(source, LENGTHS)
-        layout = Layout.of(TARGET_LENGTHS)
-        _, layers = model.decode(layout.pack(target), layout, memory, need_weights=True)
-    assert len(layers) == model.settings.decoder_layers
-    for weights in layers:
-        assert weights.shape == (4, 2, 8, 9)
-        torch.testing.assert_close(weights.sum(-1), torch.ones(4, 2, 8))
+    with torch.no_grad(), record_attention(model) as recorded:
+        model(source, LENGTHS, target, TARGET_LENGTHS)
+    assert len(recorded) == 6
+    for name, calls in recorded.items():
+        (weights,) = calls
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
         assert (weights >= 0).all()
-        assert weights.masked_select((source == 0)[:, None, None, :]).sum() == 0
+        if name.startswith("encoder") or name.endswith("cross_attention"):
+            assert weights.shape[-1] == 9
+            assert weights.masked_select((source == 0)[:, None, None, :]).sum() == 0
+        else:
+            assert weights.shape == (4, 2, 8, 8)
+            assert weights.triu(1).sum() == 0
 
 
 @pytest.mark.parametrize("masked", [True, False])
-def test_asking_for_weights_changes_nothing_else(masked: bool) -> None:
+def test_recording_weights_changes_nothing_else(masked: bool) -> None:
     torch.manual_seed(0)
     attention = ScaledDotProductAttention(0.0)
     q, k, v = (torch.randn(3, 2, n, 8) for n in (4, 6, 6))
     mask = torch.rand(3, 1, 4, 6) > 0.3 if masked else None
-    with_weights, weights = attention(q, (k, v), mask, need_weights=True)
-    without, none = attention(q, (k, v), mask)
-    assert none is None
-    torch.testing.assert_close(with_weights, without)
-    torch.testing.assert_close(weights @ v, without)
+    plain = attention(q, KeysValues(k, v), mask)
+    with record_attention(nn.ModuleDict({"attention": attention})) as recorded:
+        torch.testing.assert_close(attention(q, KeysValues(k, v), mask), plain)
+    ((weights,),) = recorded.values()
+    torch.testing.assert_close(weights @ v, plain)
+    attention(q, KeysValues(k, v), mask)
+    assert len(next(iter(recorded.values()))) == 1
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

@@ -5,7 +5,6 @@ A subcommand is a function that another package offers as an entry point of the 
 ``dragoman --help`` always works; what it needs, it imports when it is called.
 """
 
-import os
 import sys
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Protocol, TypeGuard
@@ -53,15 +52,15 @@ def main() -> None:
         pass
 
     for entry in commands:
-        app.command(entry.name)(entry.load())
+        try:
+            app.command(entry.name)(entry.load())
+        except ImportError as error:
+            # One package that is broken must not take the others with it.
+            print(f"dragoman: no '{entry.name}': {error}", file=sys.stderr)
     try:
         app()
-    except KeyboardInterrupt:
-        _leave("interrupted", 130)
-    except BrokenPipeError:
-        # Whoever read our output has left; there is nobody to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except OSError as error:
+        _leave(f"{error.filename or 'error'}: {error.strerror or error}", 1)
     except ModuleNotFoundError as error:
         _leave(_name_extra(error, commands), 2)
     except Exception as error:
@@ -82,5 +81,6 @@ def _name_extra(error: ModuleNotFoundError, commands: list[EntryPoint]) -> str:
 
 
 def _leave(message: str, exit_code: int) -> None:
-    print(f"dragoman: {message}", file=sys.stderr)
+    if message:  # of several processes, only one says what happened to all
+        print(f"dragoman: {message}", file=sys.stderr)
     sys.exit(exit_code)

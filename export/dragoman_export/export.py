@@ -188,6 +188,7 @@ def _measure(
         decoded[plain.manifest.precision],
         sample.references,
         checkpoint.tokenizers,
+        bundle.manifest.target_language,
     )
 
 

@@ -135,10 +135,13 @@ def compare_quality(
     float32: Sequence[tuple[int, ...]],
     references: Sequence[str],
     tokenizers: TokenizerPair,
+    target_language: str,
 ) -> TextQuality:
     """Measure translations of the same text by two precisions."""
     quality, plain = (
-        measure([tokenizers.target.decode(ids) for ids in decoded], list(references))
+        measure(
+            [tokenizers.target.decode(ids) for ids in decoded], list(references), target_language
+        )
         for decoded in (ours, float32)
     )
     equal = sum(a == b for a, b in zip(ours, float32, strict=True))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from dragoman_training.attention import record_attention
 from dragoman_training.batch import Batch
 from dragoman_training.errors import CorpusError
 from dragoman_training.evaluation import translate
@@ -65,8 +66,10 @@ def cross_attention(
     batch = Batch.of([pair], next(model.parameters()).device)
     memory = model.encode(batch.source_BS, batch.source_lengths_B)
     layout = Layout.of(batch.target_lengths_B)
-    _, layers = model.decode(layout.pack(batch.input_BT), layout, memory, need_weights=True)
-    weights_HTS = layers[(layer or settings.decoder_layers) - 1][0]
+    with record_attention(model) as recorded:
+        model.decode(layout.pack(batch.input_BT), layout, memory)
+    name = f"decoder.{(layer or settings.decoder_layers) - 1}.cross_attention"
+    weights_HTS = recorded[name][0][0]
     weights_TS = weights_HTS.mean(0) if head is None else weights_HTS[head - 1]
     return CrossAttention(
         translation=translation,

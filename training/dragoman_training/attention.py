@@ -5,6 +5,8 @@ head; N and M real tokens of the querying and of the attended side (see ``layout
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -22,13 +24,6 @@ class KeysValues(NamedTuple):
     v_BHSK: Tensor
 
 
-class Attended(NamedTuple):
-    """The result for each query and, where asked for, how it weighed the keys."""
-
-    x_BTD: Tensor
-    weights_BHTS: Tensor | None
-
-
 def causal_mask(length: int, device: torch.device) -> Tensor:
     """True where position t may look at position s: s <= t."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
@@ -40,26 +35,43 @@ class ScaledDotProductAttention(nn.Module):
     def __init__(self, dropout: float) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
+        self.recorded: list[Tensor] | None = None
+        """Where to put the weights (BHTS) of each call; see ``record_attention``."""
 
-    def forward(
-        self,
-        q_BHTK: Tensor,
-        keys_values: KeysValues,
-        mask: Tensor | None,
-        *,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(self, q_BHTK: Tensor, keys_values: KeysValues, mask: Tensor | None) -> Tensor:
         """``mask`` broadcasts to BHTS and is True where a query may look at a key."""
         k_BHSK, v_BHSK = keys_values
         drops = self.training and self.dropout.probability > 0.0
-        if not need_weights and not drops:
-            return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSK, attn_mask=mask), None
+        if self.recorded is None and not drops:
+            return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSK, attn_mask=mask)
         scores_BHTS = (q_BHTK / math.sqrt(q_BHTK.shape[-1])) @ k_BHSK.transpose(-2, -1)
         if mask is not None:
             scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)
         weights_BHTS = scores_BHTS.softmax(dim=-1)
-        x_BHTK = self.dropout(weights_BHTS) @ v_BHSK
-        return x_BHTK, weights_BHTS if need_weights else None
+        if self.recorded is not None:
+            self.recorded.append(weights_BHTS)
+        return self.dropout(weights_BHTS) @ v_BHSK
+
+
+@contextmanager
+def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
+    """While entered, every attention of the model records its weights (BHTS), call by call.
+
+    They are found under the name of the module, as in ``decoder.5.cross_attention``.
+    """
+    found = {
+        name.removesuffix(".attention"): module
+        for name, module in model.named_modules()
+        if isinstance(module, ScaledDotProductAttention)
+    }
+    recorded: dict[str, list[Tensor]] = {name: [] for name in found}
+    for name, module in found.items():
+        module.recorded = recorded[name]
+    try:
+        yield recorded
+    finally:
+        for module in found.values():
+            module.recorded = None
 
 
 class MultiHeadAttention(nn.Module):
@@ -84,34 +96,21 @@ class MultiHeadAttention(nn.Module):
         memory_MD: Tensor,
         memory_layout: Layout,
         mask: Tensor | None,
-        *,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
+    ) -> Tensor:
         """Attend from every token of one packed batch to those of another."""
         keys_values = self.keys_values(memory_layout.unpack(self.key_value(memory_MD)))
-        attended = self.attend(
-            layout.unpack(self.query(x_ND)), keys_values, mask, need_weights=need_weights
-        )
-        return self.output(layout.pack(attended.x_BTD)), attended.weights_BHTS
+        x_BTD = self.attend(layout.unpack(self.query(x_ND)), keys_values, mask)
+        return self.output(layout.pack(x_BTD))
 
     def keys_values(self, projected_BS2D: Tensor) -> KeysValues:
         """Split projected keys and values into heads."""
         k_BSD, v_BSD = projected_BS2D.chunk(2, dim=-1)
         return KeysValues(self._split(k_BSD), self._split(v_BSD))
 
-    def attend(
-        self,
-        q_BTD: Tensor,
-        keys_values: KeysValues,
-        mask: Tensor | None,
-        *,
-        need_weights: bool = False,
-    ) -> Attended:
+    def attend(self, q_BTD: Tensor, keys_values: KeysValues, mask: Tensor | None) -> Tensor:
         """All heads at once, before the output projection."""
-        x_BHTK, weights_BHTS = self.attention(
-            self._split(q_BTD), keys_values, mask, need_weights=need_weights
-        )
-        return Attended(x_BHTK.transpose(1, 2).flatten(2), weights_BHTS)
+        x_BHTK = self.attention(self._split(q_BTD), keys_values, mask)
+        return x_BHTK.transpose(1, 2).flatten(2)
 
     def _split(self, x_BLD: Tensor) -> Tensor:
         return x_BLD.unflatten(-1, (self.heads, -1)).transpose(1, 2)

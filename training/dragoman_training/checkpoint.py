@@ -1,6 +1,6 @@
 """Checkpoints: directories that hold a model, and what it takes to go on training it.
 
-    config.json           architecture, languages, recipe, where the data came from, quality
+    config.json           architecture, languages, recipe, data, quality on the validation text
     model.safetensors     weights
     tokenizer.spm         or source.spm and target.spm
     training.json         position in the data, best result so far (not in a final model)
@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from dragoman_training.errors import CheckpointError
+from dragoman_training.errors import CheckpointError, StorageError
 from dragoman_training.files import remove, sha256, staged_directory
 from dragoman_training.settings import TransformerSettings
 from dragoman_training.tokenizer import TokenizerPair
@@ -47,6 +47,13 @@ class Checkpoint:
     optimizer: dict[str, Tensor] | None = None
 
     def save(self, path: Path) -> None:
+        try:
+            self._write(path)
+        except (OSError, SafetensorError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise StorageError(f"{path}: can't be written ({reason})") from None
+
+    def _write(self, path: Path) -> None:
         with staged_directory(path) as staging:
             _write_json(staging / _CONFIG, {"format": FORMAT, **self.config})
             save_file(self.weights, staging / _WEIGHTS)
@@ -131,10 +138,10 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
 
 
 def average(checkpoints: list[Path]) -> dict[str, Tensor]:
-    """The mean of the weights of several checkpoints."""
+    """The mean of the weights of several checkpoints, which must be whole."""
     total: dict[str, Tensor] = {}
     for path in checkpoints:
-        for name, tensor in Checkpoint.load(path).weights.items():
+        for name, tensor in load_file(path / _WEIGHTS).items():
             double = tensor.double()
             total[name] = total[name] + double if name in total else double
     return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
@@ -151,8 +158,8 @@ class CheckpointStore:
 
     def steps(self) -> list[int]:
         """Steps with a checkpoint, damaged or not, in order."""
-        paths = self.directory.glob("step-*")
-        return sorted(int(p.name.removeprefix("step-")) for p in paths if p.is_dir())
+        names = (p.name.removeprefix("step-") for p in self.directory.glob("step-*") if p.is_dir())
+        return sorted(int(name) for name in names if name.isdecimal())
 
     def latest(self) -> tuple[Path | None, list[str]]:
         """The newest checkpoint that is whole, and what is wrong with newer ones."""

@@ -1,16 +1,22 @@
 """Checks of settings: a ``ValueError`` that names the field, the value and what is allowed."""
 
+import math
 from typing import Literal, get_args, get_origin, get_type_hints
 
 
 def at_least(lowest: float, name: str, value: float) -> None:
-    if not value >= lowest:
+    if not lowest <= value < math.inf:
         raise ValueError(f"{name} is {value}: it must be at least {lowest}")
 
 
 def above(bound: float, name: str, value: float) -> None:
-    if not value > bound:
+    if not bound < value < math.inf:
         raise ValueError(f"{name} is {value}: it must be above {bound}")
+
+
+def at_most(highest: float, name: str, value: float) -> None:
+    if not value <= highest:
+        raise ValueError(f"{name} is {value}: it must be at most {highest}")
 
 
 def probability(name: str, value: float) -> None:

@@ -62,7 +62,7 @@ def evaluate(
     reference: Annotated[Path, typer.Option(help="Their right translations.")],
     beam: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy search.")] = 1,
     length_penalty: Annotated[
-        float, typer.Option(min=0.0, help="Scores are divided by length to this power.")
+        float, typer.Option(min=0.0, max=10.0, help="Scores are divided by length to this power.")
     ] = 1.0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the translations to this file.")
@@ -84,11 +84,13 @@ def evaluate(
     from rich.markup import escape
 
     from dragoman_training.corpus import ParallelText
-    from dragoman_training.errors import CorpusError
+    from dragoman_training.errors import CorpusError, StorageError
     from dragoman_training.evaluation import measure, pick_device, translate
     from dragoman_training.files import write_text
     from dragoman_training.terminal import progress_bar
 
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        raise StorageError(f"{output}: not a file in a directory that exists")
     pairs = list(ParallelText((source,), (reference,)))
     if not pairs:
         raise CorpusError(f"{source}: empty")
@@ -116,7 +118,11 @@ def evaluate(
     seconds = time.perf_counter() - began
     if output is not None:
         write_text(output, "".join(text + "\n" for text in translations))
-    quality = measure(translations, [pair.target for pair in pairs])
+    quality = measure(
+        translations,
+        [pair.target for pair in pairs],
+        loaded.config.get("target_language", ""),
+    )
     if as_json:
         figures = {"sentences": len(pairs), "beam": beam, "length_penalty": length_penalty}
         typer.echo(json.dumps({**figures, "seconds": round(seconds, 2), **asdict(quality)}))

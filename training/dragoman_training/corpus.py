@@ -55,8 +55,7 @@ def read_lines(path: Path) -> Iterator[str]:
     with ExitStack() as stack:
         try:
             raw = stack.enter_context(path.open("rb"))
-            is_gzip = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
+            is_gzip = raw.peek(2)[:2] == b"\x1f\x8b"
             lines = stack.enter_context(gzip.open(raw)) if is_gzip else raw
             for number, line in enumerate(lines, start=1):
                 yield _decode(line, path, number)
@@ -65,7 +64,7 @@ def read_lines(path: Path) -> Iterator[str]:
         except FileNotFoundError:
             raise CorpusError(f"{path}: no such file") from None
         except OSError as error:
-            raise CorpusError(f"{path}: {error.strerror}") from None
+            raise CorpusError(f"{path}: {error.strerror or error}") from None
 
 
 def check_readable(paths: Sequence[Path]) -> None:

@@ -4,6 +4,7 @@
     ├── RecipeError       a recipe that can't be used: unknown key, impossible value
     ├── CorpusError       parallel text that can't be read or leaves nothing to train on
     ├── CheckpointError   a checkpoint or run that is missing, damaged or does not fit
+    ├── StorageError      the disk is full or does not let us write
     ├── DivergedError     the loss is no longer a number
     └── StoppedError      asked to stop by a signal; everything is saved
 
@@ -28,6 +29,10 @@ class CorpusError(TrainingError):
 
 class CheckpointError(TrainingError):
     pass
+
+
+class StorageError(TrainingError):
+    exit_code = 1
 
 
 class DivergedError(TrainingError):

@@ -34,9 +34,18 @@ class Quality:
     chrf_signature: str
 
 
-def measure(translations: list[str], references: list[str]) -> Quality:
-    """Corpus BLEU and chrF as sacrebleu defines them, with signatures."""
-    bleu, chrf = BLEU(), CHRF()
+def measure(translations: list[str], references: list[str], target_language: str) -> Quality:
+    """Corpus BLEU and chrF as sacrebleu defines them, with signatures.
+
+    The language decides how BLEU finds words; unknown ones (and "") are split as European ones.
+    """
+    language = target_language.partition("-")[0]
+    try:
+        bleu, chrf = BLEU(trg_lang=language), CHRF()
+    except (ImportError, RuntimeError):
+        raise CorpusError(
+            f"BLEU of {language!r} needs a tokenizer: pip install 'sacrebleu[{language}]'"
+        ) from None
     bleu_score = bleu.corpus_score(translations, [references])
     chrf_score = chrf.corpus_score(translations, [references])
     equal = sum(t == r for t, r in zip(translations, references, strict=True))
@@ -72,7 +81,8 @@ def translate(
     translations = [Translation(text, Hypothesis((), 0.0, 0.0)) for text in texts]
     done = 0
     blank = {n for n, text in enumerate(texts) if not text.strip()}
-    for numbers in _batches([0 if n in blank else len(s) for n, s in enumerate(sources)]):
+    lengths = [0 if n in blank else len(source) for n, source in enumerate(sources)]
+    for numbers in _batches(lengths, _BATCH_TOKENS // beam):
         batch = [sources[n] for n in numbers]
         ids_BS, lengths_B = pad_sources(batch, device)
         limits = [default_limit(len(source), limit) for source in batch]
@@ -86,12 +96,12 @@ def translate(
     return translations
 
 
-def _batches(lengths: list[int]) -> Iterator[list[int]]:
+def _batches(lengths: list[int], tokens: int) -> Iterator[list[int]]:
     """Numbers of the sentences that have tokens, longest first, in batches of like lengths."""
     order = sorted((n for n, length in enumerate(lengths) if length), key=lambda n: -lengths[n])
     batch: list[int] = []
     for number in order:
-        if batch and (len(batch) + 1) * (lengths[batch[0]] + 1) > _BATCH_TOKENS:
+        if batch and (len(batch) + 1) * (lengths[batch[0]] + 1) > tokens:
             yield batch
             batch = []
         batch.append(number)

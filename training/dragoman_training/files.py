@@ -17,7 +17,11 @@ def sha256(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a small file in one step."""
+    """Replace a small file in one step; a link stays, and so does a device."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
     staging = path.with_name(f".{path.name}{_PARTIAL}")
     try:
         with staging.open("w", encoding="utf-8") as file:
@@ -83,10 +87,12 @@ def locked_directory(path: Path) -> Iterator[bool]:
     """Hold a directory for this process alone; False where another process holds it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = True
+        except BlockingIOError:
+            mine = False
+        yield mine
     finally:
         os.close(descriptor)
 

@@ -1,7 +1,24 @@
 """Stopping when asked: SIGTERM and Ctrl-C set a flag, and the trainer ends after its step."""
 
 import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
+
+
+@contextmanager
+def exit_on_termination() -> Iterator[None]:
+    """While entered, SIGTERM ends the process through its clean-up instead of at once."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 class StopRequest:

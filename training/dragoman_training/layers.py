@@ -72,8 +72,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x_MD: Tensor, layout: Layout, mask_B11S: Tensor | None) -> Tensor:
         def self_attention(x_MD: Tensor) -> Tensor:
-            attended_MD, _ = self.attention(x_MD, layout, x_MD, layout, mask_B11S)
-            return attended_MD
+            return self.attention(x_MD, layout, x_MD, layout, mask_B11S)
 
         x_MD = self.attention_residual(x_MD, self_attention)
         return self.feed_forward_residual(x_MD, self.feed_forward)
@@ -109,27 +108,19 @@ class DecoderLayer(nn.Module):
         source_layout: Layout,
         causal_TT: Tensor,
         source_mask_B11S: Tensor | None,
-        *,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        """All target tokens at once (teacher forcing); with the cross-attention where asked for."""
-        weights_BHTS: Tensor | None = None
+    ) -> Tensor:
+        """All target tokens at once: teacher forcing."""
 
         def self_attention(x_ND: Tensor) -> Tensor:
             # Padding follows the real tokens, so the causal mask hides it from them already.
-            attended_ND, _ = self.self_attention(x_ND, layout, x_ND, layout, causal_TT)
-            return attended_ND
+            return self.self_attention(x_ND, layout, x_ND, layout, causal_TT)
 
         def cross_attention(x_ND: Tensor) -> Tensor:
-            nonlocal weights_BHTS
-            attended_ND, weights_BHTS = self.cross_attention(
-                x_ND, layout, memory_MD, source_layout, source_mask_B11S, need_weights=need_weights
-            )
-            return attended_ND
+            return self.cross_attention(x_ND, layout, memory_MD, source_layout, source_mask_B11S)
 
         x_ND = self.self_residual(x_ND, self_attention)
         x_ND = self.cross_residual(x_ND, cross_attention)
-        return self.feed_forward_residual(x_ND, self.feed_forward), weights_BHTS
+        return self.feed_forward_residual(x_ND, self.feed_forward)
 
     def start(self, memory_BSD: Tensor) -> LayerCache:
         """The cache before the first token."""
@@ -151,14 +142,14 @@ class DecoderLayer(nn.Module):
                 torch.cat((cache.own.v_BHSK, newest.v_BHSK), dim=2),
             )
             cache = LayerCache(own, cache.source)
-            attended = attention.attend(attention.query(x_BD)[:, None], own, None)
-            return attention.output(attended.x_BTD[:, 0])
+            x_B1D = attention.attend(attention.query(x_BD)[:, None], own, None)
+            return attention.output(x_B1D[:, 0])
 
         def cross_attention(x_BD: Tensor) -> Tensor:
             attention = self.cross_attention
             q_B1D = attention.query(x_BD)[:, None]
-            attended = attention.attend(q_B1D, cache.source, source_mask_B11S)
-            return attention.output(attended.x_BTD[:, 0])
+            x_B1D = attention.attend(q_B1D, cache.source, source_mask_B11S)
+            return attention.output(x_B1D[:, 0])
 
         x_BD = self.self_residual(x_BD, self_attention)
         x_BD = self.cross_residual(x_BD, cross_attention)

@@ -18,7 +18,6 @@ from torch import Tensor
 class Layout:
     """The places of real tokens in a grid of B sentences by L positions."""
 
-    lengths_B: Tensor
     real_BL: Tensor
     """True where there is a token, False where there is padding."""
     place_N: Tensor
@@ -37,7 +36,7 @@ class Layout:
         flat = real_BL.flatten()
         place_N = flat.nonzero().squeeze(1)
         token_BL = (flat.cumsum(0) - 1).clamp_(min=0).view_as(real_BL)
-        return cls(lengths_B, real_BL, place_N, token_BL, place_N.numel() == real_BL.numel())
+        return cls(real_BL, place_N, token_BL, place_N.numel() == real_BL.numel())
 
     @property
     def positions_N(self) -> Tensor:

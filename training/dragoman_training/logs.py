@@ -21,12 +21,15 @@ def read_metrics(run: Path) -> tuple[list[StepRecord], list[ValidationRecord]]:
         raise CheckpointError(f"{run}: not a training run, it has no {METRICS}")
     steps: list[StepRecord] = []
     validations: list[ValidationRecord] = []
-    for line in _whole_lines(path):
-        record = json.loads(line)
-        if record.pop("kind") == "step":
-            steps.append(StepRecord(**record))
-        else:
-            validations.append(ValidationRecord(**record))
+    try:
+        for line in _whole_lines(path):
+            record = json.loads(line)
+            if record.pop("kind") == "step":
+                steps.append(StepRecord(**record))
+            else:
+                validations.append(ValidationRecord(**record))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise CheckpointError(f"{path}: not the log of a training run") from None
     return steps, validations
 
 
@@ -41,7 +44,7 @@ class MetricsLog(Observer):
         if self._path.exists():
             # What was logged after the checkpoint will happen again.
             kept = [line for line in _whole_lines(self._path) if json.loads(line)["step"] <= step]
-            write_text(self._path, "".join(kept))
+            write_text(self._path, "".join(line + "\n" for line in kept))
         self._file = self._path.open("a", encoding="utf-8")
 
     def stepped(self, step: int, record: StepRecord | None) -> None:
@@ -96,5 +99,6 @@ class TensorBoardLog(Observer):
 
 def _whole_lines(path: Path) -> list[str]:
     """A process that was killed may have left half a line at the end."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [line for line in lines if line.endswith("\n")]
+    # Not splitlines: text inside a line may hold characters that it takes for an end of line.
+    *whole, _ = path.read_text(encoding="utf-8").split("\n")
+    return whole

@@ -28,7 +28,7 @@ class Objective(nn.Module):
         with self._autocast(batch.source_BS.device):
             memory = model.encode(batch.source_BS, batch.source_lengths_B)
             layout = Layout.of(batch.target_lengths_B, batch.input_BT.shape[1])
-            hidden_ND, _ = model.decode(layout.pack(batch.input_BT), layout, memory)
+            hidden_ND = model.decode(layout.pack(batch.input_BT), layout, memory)
             return projected_loss(
                 hidden_ND,
                 model.projection.weight,

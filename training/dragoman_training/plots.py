@@ -3,13 +3,16 @@
 Drawn without a display; each goes to PNG for looking and SVG for print.
 """
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 
 from dragoman_training.records import StepRecord, ValidationRecord
 
@@ -21,7 +24,7 @@ def draw_curves(
 ) -> Figure:
     """Perplexity, quality, learning rate and speed over the steps."""
     figure = Figure(figsize=(11, 7), layout="constrained")
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     (perplexity, quality), (rate, speed) = figure.subplots(2, 2)
     at = [record.step for record in steps]
     perplexity.plot(at, [r.perplexity for r in steps], color=_TRAIN, lw=1, label="training")
@@ -71,31 +74,38 @@ def draw_attention(
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(weights_TS, cmap="magma", vmin=0.0, vmax=1.0, aspect="auto")
+    text: dict[str, Any] = {"parse_math": False, "family": _families()}
     axes.set_xticks(
-        range(columns), _printable(source), rotation=60, ha="left", rotation_mode="anchor"
+        range(columns), list(source), rotation=60, ha="left", rotation_mode="anchor", **text
     )
-    axes.set_yticks(range(rows), _printable(target))
+    axes.set_yticks(range(rows), list(target), **text)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10, **text)
     figure.colorbar(image, ax=axes, label="attention", shrink=0.8)
     return figure
 
 
 def save_figure(figure: Figure, path: Path) -> tuple[Path, Path]:
     """Write PNG and SVG; the ending of the given path does not matter."""
-    png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
+    stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
+    png, svg = (stem.with_name(stem.name + ending) for ending in (".png", ".svg"))
     path.parent.mkdir(parents=True, exist_ok=True)
     for file in (png, svg):
         staging = file.with_name(f".{file.name}.partial{file.suffix}")
         try:
-            figure.savefig(staging, dpi=150)
+            with warnings.catch_warnings():
+                # A script that no installed font has is drawn as boxes; the rest is still of use.
+                warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+                figure.savefig(staging, dpi=150)
             staging.replace(file)
         finally:
             staging.unlink(missing_ok=True)
     return png, svg
 
 
-def _printable(pieces: Sequence[str]) -> list[str]:
-    """``$`` would start a formula."""
-    return [piece.replace("$", r"\$") for piece in pieces]
+def _families() -> list[str]:
+    """The default font, and those that have other scripts where they are installed."""
+    installed = {font.name for font in fontManager.ttflist}
+    wanted = ("Noto Sans CJK JP", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "Noto Sans")
+    return ["DejaVu Sans", *(name for name in wanted if name in installed)]

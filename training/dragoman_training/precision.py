@@ -1,5 +1,7 @@
-"""The number format of a training run: which ones the device can compute in."""
+"""How a training run computes: which number formats and compilers there are here."""
 
+import os
+import shutil
 import subprocess
 import sys
 
@@ -21,6 +23,12 @@ def autocast_dtype(precision: str, device: torch.device) -> torch.dtype | None:
     if not _runs_bfloat16(device):
         raise RecipeError(f"training.precision is 'bfloat16', which {device} does not run here")
     return torch.bfloat16
+
+
+def check_compiler() -> None:
+    """``torch.compile`` writes C++ for CPUs; without a compiler it fails in the first step."""
+    if not any(map(shutil.which, (os.environ.get("CXX", "g++"), "clang++"))):
+        raise RecipeError("training.compile needs a C++ compiler, and there is none")
 
 
 def _runs_bfloat16(device: torch.device) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_training.corpus import Pair, ParallelText, check_readable, read_lines
-from dragoman_training.errors import CorpusError, RecipeError
+from dragoman_training.errors import CorpusError, RecipeError, TrainingError
 from dragoman_training.files import sha256, staged_directory
 from dragoman_training.filters import DuplicateFinder, FilterReport, is_empty, is_lopsided
 from dragoman_training.recipe import Recipe
@@ -44,17 +44,25 @@ class PreparedData:
     """The files read, with their hashes, and the filter's report."""
 
 
-def prepare(recipe: Recipe, directory: Path, watch: Watch) -> None:
-    """Make the directory, unless it is there already and was made by the same recipe."""
+def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = False) -> None:
+    """Make the directory, unless it is there already and was made by the same recipe.
+
+    One that was made by another recipe is an error, or replaced where nothing depends on it yet.
+    """
     if directory.exists():
-        _check_unchanged(recipe, directory)
-        return
+        try:
+            _check_unchanged(recipe, directory)
+            return
+        except TrainingError:
+            if not replace:
+                raise
     check_readable(_corpus(recipe, "train").files + _corpus(recipe, "valid").files)
     with staged_directory(directory) as staging:
         if recipe.toy:
             write_toy(recipe.toy, recipe.seed, staging / "toy")
         train = _corpus(recipe, "train", staging)
         valid = _corpus(recipe, "valid", staging)
+        valid_pairs = list(valid)  # small, and what is wrong with it is found before the long work
         repeated = _find_duplicates(train, watch, keep_all=not recipe.data.remove_duplicates)
         tokenizers = _train_tokenizers(recipe, train, repeated, watch)
         for name, model in tokenizers.files().items():
@@ -66,7 +74,7 @@ def prepare(recipe: Recipe, directory: Path, watch: Watch) -> None:
             "files": [_describe(path) for path in train.files + valid.files if not recipe.toy],
         }
         if valid.files:
-            meta["valid_too_long"] = _write_valid(recipe, valid, tokenizers, staging)
+            meta["valid_too_long"] = _write_valid(recipe, valid_pairs, tokenizers, staging)
         (staging / _META).write_text(json.dumps(meta, indent=2) + "\n")
 
 
@@ -79,7 +87,7 @@ def load_prepared(directory: Path) -> PreparedData:
         valid_sources=list(read_lines(directory / "valid.source")) if has_valid else [],
         valid_targets=list(read_lines(directory / "valid.target")) if has_valid else [],
         tokenizers=TokenizerPair.load(directory),
-        provenance={key: meta[key] for key in ("files", "report")},
+        provenance={key: meta[key] for key in ("files", "report", "valid_too_long") if key in meta},
     )
 
 
@@ -116,8 +124,16 @@ def _check_unchanged(recipe: Recipe, directory: Path) -> None:
             "max_length: choose another --output"
         )
     files = _corpus(recipe, "train").files + _corpus(recipe, "valid").files
-    for path, then in zip(files, meta["files"], strict=False):
-        if path.exists() and _describe(path)["sha256"] != then["sha256"]:
+    if len(files) != len(meta["files"]):
+        raise CorpusError(
+            f"{directory} was prepared from {len(meta['files'])} files, not {len(files)}: "
+            "choose another --output"
+        )
+    for path, then in zip(files, meta["files"], strict=True):
+        if not path.exists():
+            continue
+        check_readable([path])
+        if _describe(path)["sha256"] != then["sha256"]:
             raise CorpusError(
                 f"{path} is not the file that {directory} was prepared from: "
                 "choose another --output"
@@ -141,7 +157,8 @@ def _train_tokenizers(
     recipe: Recipe, text: ParallelText, repeated: npt.NDArray[np.bool_], watch: Watch
 ) -> TokenizerPair:
     settings = recipe.tokenizer
-    stride = max(1, len(repeated) // settings.sample)
+    different = int((~repeated).sum())
+    stride = max(1, -(-different // settings.sample))
     watch("learning the vocabulary", 0, None)
 
     def sentences(sides: tuple[int, ...]) -> Iterator[str]:
@@ -197,12 +214,11 @@ def _write_train(
 
 
 def _write_valid(
-    recipe: Recipe, text: ParallelText, tokenizers: TokenizerPair, directory: Path
+    recipe: Recipe, pairs: list[Pair], tokenizers: TokenizerPair, directory: Path
 ) -> int:
     """Keep everything that the model can take. Returns how many pairs it can't."""
     limit = recipe.model.max_length - 1
     vocabulary = max(tokenizers.source.size, tokenizers.target.size)
-    pairs = list(text)
     too_long = 0
     with (
         TokenStoreWriter(directory / "valid", vocabulary) as store,

@@ -6,13 +6,14 @@ taken literally: a key that no part knows is an error, and so is a value of anot
 
 import dataclasses
 import difflib
+import json
 import tomllib
 import types
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from dragoman_training.checks import above, at_least, literals, probability
+from dragoman_training.checks import above, at_least, at_most, literals, probability
 from dragoman_training.errors import RecipeError
 from dragoman_training.settings import PRESETS, TransformerSettings
 from dragoman_training.tokenizer import TokenizerSettings
@@ -75,6 +76,7 @@ class TrainingSettings:
             above(0, "learning_rate", self.learning_rate)
         for name in ("final_rate", "weight_decay", "clip_norm"):
             at_least(0, name, getattr(self, name))
+        at_most(1, "final_rate", self.final_rate)
         above(0, "adam_epsilon", self.adam_epsilon)
         for beta in self.adam_betas:
             probability("adam_betas", beta)
@@ -141,12 +143,24 @@ class Recipe:
 
     def __post_init__(self) -> None:
         at_least(0, "seed", self.seed)
+        at_most(2**32 - 1, "seed", self.seed)  # what SentencePiece takes
         if not self.toy and not (self.data.source_language and self.data.target_language):
             raise ValueError(
                 "data.source_language and data.target_language are needed, as in 'en' and 'pt'"
             )
-        if self.toy and (self.data.train_source or self.data.valid_source):
-            raise ValueError("toy makes its own text: data.train_source must be left out")
+        if self.toy and any(
+            getattr(self.data, f"{split}_{side}")
+            for split in ("train", "valid")
+            for side in ("source", "target")
+        ):
+            raise ValueError("toy makes its own text: data must name no files")
+        if not self.toy and not self.data.valid_source:
+            for name, is_set in (
+                ("validation.patience", self.validation.patience > 0),
+                ("checkpoints.average_of = 'best'", self.checkpoints.average_of == "best"),
+            ):
+                if is_set:
+                    raise ValueError(f"{name} needs validation text: set data.valid_source")
         if not self.toy and not self.data.train_source:
             raise ValueError(
                 "data.train_source is empty: name the files to train on, in the recipe or with "
@@ -197,7 +211,7 @@ def _expand_preset(table: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(model, dict) or "preset" not in model:
         return table
     name = model["preset"]
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise RecipeError(f"model.preset is {name!r}: it must be one of {', '.join(PRESETS)}")
     others = {key: value for key, value in model.items() if key != "preset"}
     return {**table, "model": {**PRESETS[name], **others}}
@@ -261,3 +275,20 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
         kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
         raise RecipeError(f"{name} is {value!r}: it must be {kinds[hint]}")
     return value
+
+
+def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A table of tables as one, with dotted keys."""
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            result.update(flat(value, f"{prefix}{key}."))
+        else:
+            result[prefix + key] = value
+    return result
+
+
+def read_dict(path: Path) -> dict[str, Any]:
+    """A JSON object that we wrote ourselves."""
+    table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return table

@@ -36,6 +36,13 @@ class ValidationRecord:
     samples: tuple[tuple[str, str, str], ...] = ()
     """A few sentences: source, reference, translation."""
 
+    def summary(self) -> str:
+        """In a line, for people."""
+        text = f"validation loss {self.loss:.3f}  perplexity {self.perplexity:.2f}"
+        if self.bleu is not None:
+            text += f"  BLEU {self.bleu:.1f}  chrF {self.chrf:.1f}  exact {self.exact:.1f}%"
+        return text
+
     def goodness(self, metric: str) -> float:
         """The chosen metric, such that more is better."""
         value = getattr(self, metric)
@@ -50,6 +57,9 @@ class Observer:
 
     def preparing(self, stage: str, done: int, total: int | None) -> None:
         """A stage of the preparation has come so far."""
+
+    def prepared(self) -> None:
+        """The preparation has ended, well or not."""
 
     def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
         """The loop begins after this step."""
@@ -82,6 +92,10 @@ class Several(Observer):
     def preparing(self, stage: str, done: int, total: int | None) -> None:
         for observer in self._observers:
             observer.preparing(stage, done, total)
+
+    def prepared(self) -> None:
+        for observer in self._observers:
+            observer.prepared()
 
     def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
         for observer in self._observers:

@@ -11,49 +11,98 @@ The same command on the same directory goes on where the run stopped.
 """
 
 import json
+import signal
 import time
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 
-from dragoman_training.checkpoint import Checkpoint, CheckpointStore, average, weights_of
+from dragoman_training.checkpoint import (
+    Checkpoint,
+    CheckpointStore,
+    average,
+    check,
+    load_weights,
+    weights_of,
+)
 from dragoman_training.distributed import World, join_world
-from dragoman_training.errors import CheckpointError, DivergedError, RecipeError, StoppedError
+from dragoman_training.errors import (
+    CheckpointError,
+    DivergedError,
+    RecipeError,
+    StoppedError,
+    StorageError,
+    TrainingError,
+)
 from dragoman_training.files import locked_directory, made_directory, remove_partial, write_text
-from dragoman_training.interrupts import StopRequest
+from dragoman_training.interrupts import StopRequest, exit_on_termination
+from dragoman_training.precision import autocast_dtype, check_compiler
 from dragoman_training.prepare import PreparedData, load_prepared, prepare
-from dragoman_training.recipe import Recipe
-from dragoman_training.records import Observer
+from dragoman_training.recipe import Recipe, flat, read_dict
+from dragoman_training.records import Observer, ValidationRecord
 from dragoman_training.trainer import Trainer
 from dragoman_training.validation import Validator
 
-MAY_CHANGE = ("training.max_steps", "training.log_every", "training.device")
+MAY_CHANGE = (
+    "training.max_steps",
+    "training.log_every",
+    "training.device",
+    # What the advice after a diverged run names.
+    "training.learning_rate",
+    "training.warmup_steps",
+    "training.clip_norm",
+)
 """Settings that may differ when a run goes on, beside those of validation and checkpoints."""
+
+_RECIPE, _DATA, _CHECKPOINTS, _FINAL = "recipe.json", "data", "checkpoints", "final"
 
 
 def train(recipe: Recipe, output: Path, observer: Observer) -> Path:
     """Train, or go on training. Returns the path of the final model."""
-    with join_world(recipe.training.device) as world, made_directory(output):
+    with join_world(recipe.training.device) as world:
+        autocast_dtype(recipe.training.precision, world.device)
+        if recipe.training.compile and world.device.type == "cpu":
+            check_compiler()
         if not world.is_first:
-            world.barrier()
+            if world.tell(""):
+                raise TrainingError  # the first process says why
             return _Run(recipe, output, world, Observer()).train()
-        with locked_directory(output) as mine:
-            if not mine:
-                raise RecipeError(f"{output}: another process is training there")
-            remove_partial(output)
-            remove_partial(output / "checkpoints")
-            _check_same_recipe(recipe, output)
+        _check_is_a_run(output)
+        with made_directory(output), locked_directory(output) as mine:
             try:
-                prepare(recipe, output / "data", observer.preparing)
-                write_text(output / "recipe.json", _dump(recipe))
-                world.barrier()
+                if not mine:
+                    raise RecipeError(f"{output}: another process is training there")
+                with exit_on_termination():
+                    _prepare(recipe, output, observer)
+            except TrainingError as error:
+                world.tell(str(error))
+                raise
+            world.tell("")
+            try:
                 return _Run(recipe, output, world, observer).train()
-            except DivergedError as error:
-                raise DivergedError(f"{error}. {_what_is_kept(output)}") from None
+            except (DivergedError, StorageError) as error:
+                raise type(error)(f"{error}. {_what_is_kept(output)}") from None
             finally:
                 observer.close()
+
+
+def _prepare(recipe: Recipe, output: Path, observer: Observer) -> None:
+    """All that comes before the first step, in the first process only."""
+    remove_partial(output)
+    remove_partial(output / _CHECKPOINTS)
+    begun = bool(CheckpointStore(output / _CHECKPOINTS).steps())
+    if begun:
+        _check_same_recipe(recipe, output)
+    try:
+        prepare(recipe, output / _DATA, observer.preparing, replace=not begun)
+        write_text(output / _RECIPE, _dump(recipe))
+    except OSError as error:
+        raise StorageError(f"{output}: can't be written ({error.strerror})") from None
+    finally:
+        observer.prepared()
 
 
 class _Run:
@@ -64,91 +113,121 @@ class _Run:
         self.output = output
         self.world = world
         self.observer = observer
-        self.store = CheckpointStore(output / "checkpoints")
-        self.data: PreparedData = load_prepared(output / "data")
+        self.store = CheckpointStore(output / _CHECKPOINTS)
+        self.data: PreparedData = load_prepared(output / _DATA)
         self.trainer = Trainer(recipe, self.data, world)
         self.validate: Validator | None = None
         if self.data.valid is not None:
             self.validate = Validator(recipe, self.data, self.data.valid, world)
+        self.last_validation: ValidationRecord | None = None
         self._begun = time.monotonic()
-
-    @property
-    def final(self) -> Path:
-        return self.output / "final"
 
     def train(self) -> Path:
         self._resume()
-        trainer, progress = self.trainer, self.trainer.progress
-        self.observer.started(self._facts(), progress.step, self.recipe.training.max_steps)
-        finished = progress.step >= self.recipe.training.max_steps or trainer.out_of_patience
-        if finished and self.final.exists():
-            self.observer.noted("this run is finished; its model is in final/")
-            return self.final
+        trainer = self.trainer
+        self.observer.started(self._facts(), trainer.progress.step, self.recipe.training.max_steps)
         with StopRequest() as stop:
-            while not finished:
+            if trainer.progress.step and not self._is_finished():
+                self._validate_if_due(stop)  # a stop may have come before this step's validation
+            while not self._is_finished():
                 record, stopped = trainer.update(stop.signal is not None)
-                self.observer.stepped(progress.step, record)
-                finished = progress.step >= self.recipe.training.max_steps
-                validated = self._is_due(self.recipe.validation.every, finished) and self._judge()
-                finished = finished or trainer.out_of_patience
-                if stopped or validated or self._is_due(self.recipe.checkpoints.every, finished):
-                    self._save()
-                trainer.restart_clock()
-                if stopped and not finished:
-                    raise StoppedError(
-                        f"stopped at step {progress.step}, which is saved: "
-                        "the same command goes on from there",
-                        stop.signal or 15,
-                    )
-        if self.world.is_first:
-            self._finish()
-        self.world.barrier()
-        return self.final
+                self.observer.stepped(trainer.progress.step, record)
+                with trainer.off_the_clock():
+                    validated = not stopped and self._validate_if_due(stop)
+                    stopped = stopped or self._asked_to_stop(stop)
+                    if stopped or validated or self._is_scheduled(trainer.progress.step):
+                        self._save()
+                if stopped and not self._is_finished():
+                    self._leave(stop)
+        return self._finish()
 
-    def _is_due(self, every: int, finished: bool) -> bool:
-        return finished or self.trainer.progress.step % every == 0
+    def _is_finished(self) -> bool:
+        done = self.trainer.progress.step >= self.recipe.training.max_steps
+        return (done and not self._owes_validation()) or self.trainer.out_of_patience
+
+    def _owes_validation(self) -> bool:
+        """A validation is due at this step and has not been made."""
+        progress = self.trainer.progress
+        due = (
+            progress.step % self.recipe.validation.every == 0
+            or progress.step == self.recipe.training.max_steps
+        )
+        return self.validate is not None and due and progress.step not in progress.goodness
+
+    def _is_scheduled(self, step: int) -> bool:
+        """A checkpoint that is there in any run of this recipe, however often it was stopped."""
+        return (
+            step % self.recipe.checkpoints.every == 0
+            or step == self.recipe.training.max_steps
+            or step in self.trainer.progress.goodness
+        )
+
+    def _asked_to_stop(self, stop: StopRequest) -> bool:
+        """Whether a signal came since the step; among several processes, the next step tells."""
+        return self.world.size == 1 and stop.signal is not None
+
+    def _leave(self, stop: StopRequest) -> None:
+        step = self.trainer.progress.step
+        message = f"stopped at step {step}, which is saved: the same command goes on from there"
+        # Of several processes, one says so.
+        raise StoppedError(message if self.world.is_first else "", stop.signal or signal.SIGTERM)
 
     def _resume(self) -> None:
         latest, damaged = self.store.latest()
         for message in damaged:
             self.observer.noted(f"passed over: {message}")
+        if latest is not None:
+            checkpoint = Checkpoint.load(latest)
+            self.trainer.restore(checkpoint)
+            self._begun -= self.trainer.progress.seconds
+            self.observer.noted(f"going on from step {self.trainer.progress.step}")
         self.world.barrier()
-        if latest is None:
-            return
-        checkpoint = Checkpoint.load(latest)
-        self.trainer.restore(checkpoint)
-        self._begun -= self.trainer.progress.seconds
         if self.world.is_first:
             self.store.drop_after(self.trainer.progress.step)
-            self.observer.noted(f"going on from step {self.trainer.progress.step}")
+        self.world.barrier()
 
-    def _judge(self) -> bool:
-        if self.validate is None:
+    def _validate_if_due(self, stop: StopRequest) -> bool:
+        if not self._owes_validation():
             return False
-        record = self.validate(
-            self.trainer.objective, self.trainer.progress.step, self.observer.validating
-        )
-        self.observer.validated(self.trainer.judge(record))
+        record = self._measure(lambda: self._asked_to_stop(stop))
+        if record is None:
+            return False
+        self.last_validation = self.trainer.judge(record)
+        self.observer.validated(self.last_validation)
         return True
+
+    def _measure(self, asked_to_stop: Callable[[], bool]) -> ValidationRecord | None:
+        """Validate the model as it is. None without validation text, or when asked to stop."""
+        if self.validate is None:
+            return None
+
+        def watch(done: int, total: int) -> None:
+            self.observer.validating(done, total)
+            if asked_to_stop():
+                raise _AskedToStop
+
+        try:
+            return self.validate(self.trainer.objective, self.trainer.progress.step, watch)
+        except _AskedToStop:
+            return None
 
     def _save(self) -> None:
         progress = self.trainer.progress
         progress.seconds = time.monotonic() - self._begun
         if self.world.is_first:
             path = self.store.path(progress.step)
-            try:
-                self.trainer.snapshot(self._config()).save(path)
-            except (OSError, SafetensorError) as error:
-                raise CheckpointError(
-                    f"{path}: can't be written ({error}). {_what_is_kept(self.output)}"
-                ) from None
+            self.trainer.snapshot(self._config(self.last_validation)).save(path)
             self.store.keep_only(self._worth_keeping())
             self.observer.saved(path)
         self.world.barrier()
 
+    def _scheduled(self) -> list[int]:
+        return [step for step in self.store.steps() if self._is_scheduled(step)]
+
     def _worth_keeping(self) -> set[int]:
+        """The last and the best of those on schedule, and the newest, which may be a stop's."""
         keep = self.recipe.checkpoints.keep
-        return set(self.store.steps()[-keep:]) | set(self._best(keep))
+        return {*self._scheduled()[-keep:], *self._best(keep), self.store.steps()[-1]}
 
     def _best(self, count: int) -> list[int]:
         goodness = self.trainer.progress.goodness
@@ -156,47 +235,86 @@ class _Run:
         ranked = sorted((s for s in goodness if s in saved), key=lambda s: (-goodness[s], -s))
         return ranked[:count]
 
-    def _finish(self) -> None:
-        """Make the final model: the mean of checkpoints, or the best or last of them."""
+    def _finish(self) -> Path:
+        """Make the final model, unless it is there: the mean of the last or best checkpoints."""
+        final = self.output / _FINAL
         settings = self.recipe.checkpoints
-        steps = self.store.steps()[-settings.average :]
-        if settings.average_of == "best" and self.validate is not None:
-            steps = sorted(self._best(settings.average))
-        weights = average([self.store.path(step) for step in steps])
-        config = {**self._config(), "steps": steps}
-        Checkpoint(config, weights, self.data.tokenizers).save(self.final)
-        self.observer.saved(self.final)
+        best = settings.average_of == "best"
+        steps = sorted(self._best(settings.keep) if best else self._scheduled())
+        whole = [step for step in steps if self._is_whole(step)]
+        if best:
+            chosen = sorted(sorted(whole, key=self._best(settings.keep).index)[: settings.average])
+        else:
+            chosen = whole[-settings.average :]
+        if not chosen:
+            raise CheckpointError(f"{self.output}: no checkpoint is whole; train again")
+        up_to_date = self._final_steps(final) == chosen
+        self.world.barrier()
+        if up_to_date:
+            self.observer.noted(f"this run is finished; its model is in {final}")
+            return final
+        load_weights(self.trainer.model, average([self.store.path(step) for step in chosen]))
+        quality = self._measure(lambda: False)
+        if quality is not None:
+            self.observer.noted(
+                f"the mean of steps {', '.join(map(str, chosen))}: {quality.summary()}"
+            )
+        if self.world.is_first:
+            config = {**self._config(quality), "steps": chosen}
+            Checkpoint(config, weights_of(self.trainer.model), self.data.tokenizers).save(final)
+            self.observer.saved(final)
+        self.world.barrier()
+        return final
+
+    def _is_whole(self, step: int) -> bool:
+        try:
+            check(self.store.path(step))
+        except CheckpointError as error:
+            self.observer.noted(f"passed over: {error}")
+            return False
+        return True
+
+    def _final_steps(self, final: Path) -> list[int] | None:
+        """The steps of which a final model was made; None where there is no whole one."""
+        try:
+            check(final)
+            steps: list[int] | None = read_dict(final / "config.json").get("steps")
+        except (CheckpointError, ValueError):
+            return None
+        return steps
 
     def _facts(self) -> dict[str, Any]:
         """What a person would like to know before the first step."""
         source_tokens, target_tokens = self.data.train.tokens
+        provenance = self.data.provenance
+        dropped = {
+            **provenance["report"],
+            "too_long_to_validate": provenance.get("valid_too_long", 0),
+        }
         return {
             "parameters": sum(w.numel() for w in weights_of(self.trainer.model).values()),
             "vocabulary": self.data.tokenizers.target.size,
             "pairs": len(self.data.train),
             "source_tokens": source_tokens,
             "target_tokens": target_tokens,
-            "dropped": {
-                reason: count
-                for reason, count in self.data.provenance["report"].items()
-                if reason != "kept" and count
-            },
+            "dropped": {k: count for k, count in dropped.items() if k != "kept" and count},
             "device": str(self.world.device),
             "processes": self.world.size,
         }
 
-    def _config(self) -> dict[str, Any]:
-        model = self.recipe.to_dict()["model"]
+    def _config(self, quality: ValidationRecord | None) -> dict[str, Any]:
+        recipe = self.recipe.to_dict()
         tokenizers = self.data.tokenizers
+        vocabularies = {
+            "source_vocabulary": tokenizers.source.size,
+            "target_vocabulary": tokenizers.target.size,
+        }
         return {
-            "model": {
-                **model,
-                "source_vocabulary": tokenizers.source.size,
-                "target_vocabulary": tokenizers.target.size,
-            },
+            "model": {**recipe["model"], **vocabularies},
             "source_language": self.recipe.data.source_language,
             "target_language": self.recipe.data.target_language,
-            "recipe": self.recipe.to_dict(),
+            "quality": None if quality is None else asdict(quality),
+            "recipe": recipe,
             "data": self.data.provenance,
             "progress": {
                 "step": self.trainer.progress.step,
@@ -207,8 +325,12 @@ class _Run:
         }
 
 
+class _AskedToStop(Exception):  # noqa: N818 - leaves a validation, and is no error
+    pass
+
+
 def _what_is_kept(output: Path) -> str:
-    latest, _ = CheckpointStore(output / "checkpoints").latest()
+    latest, _ = CheckpointStore(output / _CHECKPOINTS).latest()
     return f"The last good checkpoint is {latest}" if latest else "There was no checkpoint yet"
 
 
@@ -216,12 +338,20 @@ def _dump(recipe: Recipe) -> str:
     return json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
 
+def _check_is_a_run(output: Path) -> None:
+    """Nothing of a directory that is not ours may be touched."""
+    if output.exists() and not output.is_dir():
+        raise RecipeError(f"{output}: a file, not a directory")
+    ours = any((output / name).exists() for name in (_RECIPE, f"{_DATA}/prepared.json"))
+    if output.is_dir() and not ours:
+        for other in output.iterdir():
+            if other.name != f".{_DATA}.partial":
+                raise RecipeError(f"{output}: neither empty nor a training run ({other.name})")
+
+
 def _check_same_recipe(recipe: Recipe, output: Path) -> None:
     """A run goes on only with what it began with, or its result would be of neither recipe."""
-    path = output / "recipe.json"
-    if not path.exists():
-        return
-    before, now = _flat(json.loads(path.read_text())), _flat(json.loads(_dump(recipe)))
+    before, now = flat(read_dict(output / _RECIPE)), flat(json.loads(_dump(recipe)))
     may_change: tuple[str, ...] = MAY_CHANGE
     if recipe.training.schedule == "cosine":  # its rate depends on the number of steps
         may_change = tuple(key for key in may_change if key != "training.max_steps")
@@ -233,13 +363,3 @@ def _check_same_recipe(recipe: Recipe, output: Path) -> None:
                 f"{output} holds a run with {key} = {before.get(key)!r}, not {now.get(key)!r}: "
                 "choose another --output, or go on with the same setting"
             )
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{key}."))
-        else:
-            flat[prefix + key] = value
-    return flat

@@ -14,7 +14,6 @@ from rich.progress import (
     Progress,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -27,11 +26,9 @@ def progress_bar(console: Console) -> Progress:
     """The bar of all long work: what, how far, how long still, and how it goes."""
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
+        BarColumn(bar_width=12),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(compact=True),
         TextColumn("[dim]{task.fields[status]}"),
         console=console,
         disable=not console.is_terminal,
@@ -66,9 +63,9 @@ class Terminal(Observer):
         self._validation: TaskID | None = None
         self._max_steps = 0
         self._last_line = 0.0
-        self._bar.start()
 
     def preparing(self, stage: str, done: int, total: int | None) -> None:
+        self._bar.start()  # again does nothing
         if self._stage is None or stage != self._stage_name:
             self._drop_stage()
             self._stage_name = stage
@@ -77,8 +74,12 @@ class Terminal(Observer):
                 self._print(f"{stage} …")
         self._bar.update(self._stage, completed=done, total=total)
 
-    def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
+    def prepared(self) -> None:
         self._drop_stage()
+        self._bar.stop()
+
+    def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
+        self._bar.start()
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in facts["dropped"].items())
         processes = facts["processes"]
         self._print(
@@ -117,14 +118,8 @@ class Terminal(Observer):
         if self._validation is not None:
             self._bar.remove_task(self._validation)
             self._validation = None
-        quality = ""
-        if record.bleu is not None:
-            quality = f"  BLEU {record.bleu:.1f}  chrF {record.chrf:.1f}  exact {record.exact:.1f}%"
         best = "  [green]best so far[/]" if record.is_best else ""
-        self._print(
-            f"step {record.step}: validation loss {record.loss:.3f}  "
-            f"perplexity {record.perplexity:.2f}{quality}{best}"
-        )
+        self._print(f"step {record.step}: {record.summary()}{best}")
         for source, _, translation in record.samples:
             self._print(f"  [dim]{escape(source)} → {escape(translation)}[/]")
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import sentencepiece as spm
 
-from dragoman_training.checks import above, at_least, literals
+from dragoman_training.checks import above, at_least, at_most, literals
 from dragoman_training.errors import CheckpointError, RecipeError
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
@@ -33,13 +33,10 @@ class TokenizerSettings:
 
     def __post_init__(self) -> None:
         literals(self)
-        at_least(300, "vocabulary", self.vocabulary)
+        at_least(261, "vocabulary", self.vocabulary)  # special tokens, bytes, and one more
         at_least(1, "sample", self.sample)
         above(0, "character_coverage", self.character_coverage)
-        if self.character_coverage > 1:
-            raise ValueError(
-                f"character_coverage is {self.character_coverage}: it must be at most 1"
-            )
+        at_most(1, "character_coverage", self.character_coverage)
 
 
 class Tokenizer:

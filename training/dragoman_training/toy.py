@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dragoman_training.checks import at_least, literals
+from dragoman_training.checks import at_least, at_most, literals
 from dragoman_training.corpus import ParallelText
 
 SPLITS = ("train", "valid", "test")
@@ -36,8 +36,7 @@ class ToySettings:
         at_least(self.min_length, "max_length", self.max_length)
         for name in SPLITS:
             at_least(1, name, getattr(self, name))
-        if self.letters > len(string.ascii_lowercase):
-            raise ValueError(f"letters is {self.letters}: it must be at most 26")
+        at_most(len(string.ascii_lowercase), "letters", self.letters)
         wanted = self.train + self.valid + self.test
         if self.letters**self.max_length < 2 * wanted:
             raise ValueError(

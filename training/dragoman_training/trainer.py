@@ -7,7 +7,8 @@ checkpoint ends with the same weights as one that was never stopped.
 
 import math
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -40,10 +41,14 @@ class Progress:
     seconds: float = 0.0
     """Spent training, validations and saving included."""
     best: float | None = None
-    best_step: int = 0
     validations_since_best: int = 0
+    metric: str = ""
     goodness: dict[int, float] = field(default_factory=dict)
-    """The chosen metric of each validated step, more being better."""
+    """The metric of each validated step, such that more is better."""
+    smoothed: float = 0.0
+    """Sums over the steps since the last record: of the loss, smoothed and not, and of tokens."""
+    nll: float = 0.0
+    tokens: int = 0
     scaler: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -54,14 +59,8 @@ class Progress:
         return cls(**state)
 
 
-@dataclass
-class _Tally:
-    """Sums since the last record."""
-
-    smoothed: float = 0.0
-    nll: float = 0.0
-    tokens: int = 0
-    started: float = field(default_factory=time.perf_counter)
+MAX_SKIPPED = 20
+"""Steps in a row that loss scaling may skip before the run counts as diverged."""
 
 
 class Trainer:
@@ -97,7 +96,9 @@ class Trainer:
             fused=True,
         )
         self._scaler = torch.GradScaler(world.device.type, enabled=dtype is torch.float16)
-        self._tally = _Tally()
+        self._skipped = 0
+        self._clock = time.perf_counter()
+        self.progress.metric = recipe.validation.metric
         self._rewind()
 
     def _rewind(self) -> None:
@@ -133,7 +134,8 @@ class Trainer:
             torch.nn.utils.clip_grad_norm_(self._parameters, settings.clip_norm or math.inf)
         )
         # The scaler of float16 skips such a step by itself, and lowers its scale.
-        if not math.isfinite(norm) and not self._scaler.is_enabled():
+        self._skipped = 0 if math.isfinite(norm) else self._skipped + 1
+        if self._skipped > (MAX_SKIPPED if self._scaler.is_enabled() else 0):
             self._diverged("gradient", step)
         self._scaler.step(self.optimizer)
         self._scaler.update()
@@ -141,13 +143,11 @@ class Trainer:
         progress.step = step
         progress.position = drawn[-1][1]
         progress.target_tokens += tokens
-        self._tally.smoothed += smoothed
-        self._tally.nll += nll
-        self._tally.tokens += tokens
-        last = step == settings.max_steps or stops > 0
-        if step % settings.log_every == 0 or last:
-            return self._record(rate, norm), stops > 0
-        return None, stops > 0
+        progress.smoothed += smoothed
+        progress.nll += nll
+        progress.tokens += tokens
+        due = step % settings.log_every == 0 or step == settings.max_steps
+        return self._record(rate, norm) if due else None, stops > 0
 
     def _backward(self, indices: Indices, tokens: int, *, synchronise: bool) -> Tensor:
         """Gradients of this process's share of one batch. Returns its two summed losses."""
@@ -173,22 +173,26 @@ class Trainer:
         )
 
     def _record(self, rate: float, norm: float) -> StepRecord:
-        tally, self._tally = self._tally, _Tally()
-        elapsed = time.perf_counter() - tally.started
-        return StepRecord(
-            step=self.progress.step,
-            epoch=self.progress.position.epoch,
-            loss=tally.smoothed / tally.tokens,
-            perplexity=math.exp(min(700.0, tally.nll / tally.tokens)),
+        progress, now = self.progress, time.perf_counter()
+        record = StepRecord(
+            step=progress.step,
+            epoch=progress.position.epoch,
+            loss=progress.smoothed / progress.tokens,
+            perplexity=math.exp(min(700.0, progress.nll / progress.tokens)),
             learning_rate=rate,
             gradient_norm=norm,
-            tokens_per_second=tally.tokens / elapsed,
+            tokens_per_second=progress.tokens / (now - self._clock),
         )
+        progress.smoothed, progress.nll, progress.tokens = 0.0, 0.0, 0
+        self._clock = now
+        return record
 
-    def restart_clock(self) -> None:
-        """Leave what was done since the last step (validating, saving) out of tokens per second."""
-        if self._tally.tokens == 0:
-            self._tally = _Tally()
+    @contextmanager
+    def off_the_clock(self) -> Iterator[None]:
+        """Leave the time of validating and saving out of tokens per second."""
+        began = time.perf_counter()
+        yield
+        self._clock += time.perf_counter() - began
 
     def judge(self, record: ValidationRecord) -> ValidationRecord:
         """Remember a validation. Returns it with the verdict whether it is the best so far."""
@@ -197,7 +201,7 @@ class Trainer:
         progress.goodness[progress.step] = goodness
         is_best = progress.best is None or goodness > progress.best
         if is_best:
-            progress.best, progress.best_step = goodness, progress.step
+            progress.best = goodness
             progress.validations_since_best = 0
         else:
             progress.validations_since_best += 1
@@ -240,6 +244,11 @@ class Trainer:
                 if key.startswith(prefix) and "." not in key.removeprefix(prefix)
             }
         self.progress = Progress.from_dict(checkpoint.state)
+        if self.progress.metric != self.recipe.validation.metric:
+            # What is best by one metric says nothing about another.
+            self.progress.metric = self.recipe.validation.metric
+            self.progress.best, self.progress.goodness = None, {}
+            self.progress.validations_since_best = 0
         if self.progress.scaler:
             self._scaler.load_state_dict(self.progress.scaler)
         self._rewind()

@@ -126,7 +126,7 @@ class Transformer(nn.Module):
             target_lengths_B = torch.full_like(source_lengths_B, target_BT.shape[1])
         memory = self.encode(source_BS, source_lengths_B)
         layout = Layout.of(target_lengths_B, target_BT.shape[1])
-        hidden_ND, _ = self.decode(layout.pack(target_BT), layout, memory)
+        hidden_ND = self.decode(layout.pack(target_BT), layout, memory)
         return layout.unpack(self.projection(hidden_ND))
 
     def encode(self, source_BS: Tensor, lengths_B: Tensor) -> Memory:
@@ -138,29 +138,13 @@ class Transformer(nn.Module):
             x_MD = layer(x_MD, layout, memory.mask_B11S)
         return Memory(self.encoder_norm(x_MD), layout)
 
-    def decode(
-        self, ids_N: Tensor, layout: Layout, memory: Memory, *, need_weights: bool = False
-    ) -> tuple[Tensor, list[Tensor]]:
-        """The decoder's last vectors for given target tokens (teacher forcing).
-
-        Also the cross-attention weights (BHTS) of each layer, where they are asked for.
-        """
+    def decode(self, ids_N: Tensor, layout: Layout, memory: Memory) -> Tensor:
+        """The decoder's last vectors for given target tokens (teacher forcing)."""
         x_ND = self.target_embedding(ids_N, layout.positions_N)
         causal_TT = causal_mask(layout.real_BL.shape[1], x_ND.device)
-        weights: list[Tensor] = []
         for layer in self.decoder:
-            x_ND, weights_BHTS = layer(
-                x_ND,
-                layout,
-                memory.x_MD,
-                memory.layout,
-                causal_TT,
-                memory.mask_B11S,
-                need_weights=need_weights,
-            )
-            if weights_BHTS is not None:
-                weights.append(weights_BHTS)
-        return self.decoder_norm(x_ND), weights
+            x_ND = layer(x_ND, layout, memory.x_MD, memory.layout, causal_TT, memory.mask_B11S)
+        return self.decoder_norm(x_ND)
 
     def start(self, memory: Memory) -> DecoderState:
         """Begin a translation of each source sentence."""

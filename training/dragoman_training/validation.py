@@ -25,6 +25,7 @@ class Validator:
         self._settings = recipe.validation
         # The pairs that the model takes may be longer than those it is trained on.
         self._batch_tokens = max(recipe.training.batch_tokens, recipe.model.max_length)
+        self._target_language = recipe.data.target_language
         self._data = data
         self._store = store
         self._world = world
@@ -52,7 +53,7 @@ class Validator:
                 )
             ]
         )
-        quality = measure(translations, references)
+        quality = measure(translations, references, self._target_language)
         samples = zip(sources, references, translations, strict=True)
         return ValidationRecord(
             step=step,

@@ -90,8 +90,8 @@ def train(recipe: Path, output: Path, *settings: str) -> tuple[int, str, str]:
 
 def metrics(run: Path) -> list[dict[str, Any]]:
     path = run / "metrics.jsonl"
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    *lines, _ = path.read_text().split("\n") if path.exists() else [""]
+    return [json.loads(line) for line in lines]
 
 
 def losses(run: Path) -> list[float]:

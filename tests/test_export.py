@@ -1,5 +1,6 @@
 """Exported graphs against PyTorch, against themselves in other company, and on disk."""
 
+import dataclasses
 import json
 import random
 import subprocess
@@ -290,7 +291,7 @@ def test_a_wrong_graph_leaves_no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
     def wrong(self: Float, g: GraphBuilder, x: str, weights: Any) -> str:
         if weights.name == "decoder.1.self_output":
-            weights = type(weights)(weights.name, weights.matrix * 1.01, weights.bias)
+            weights = dataclasses.replace(weights, matrix=weights.matrix * 1.01)
         return right(self, g, x, weights)
 
     monkeypatch.setattr(Float, "linear", wrong)

@@ -46,9 +46,9 @@ def write_text(path: Path, pairs: int, seed: int) -> tuple[str, str]:
     words = [x + y for x in ("ca", "li", "sol", "gue") for y in ("sa", "vro", "mão", "te")]
     sentences = [rng.choices(words, k=rng.randint(1, 5)) for _ in range(pairs)]
     sides = path.with_suffix(".source"), path.with_suffix(".target")
-    sides[0].write_text("".join(" ".join(words) + "\n" for words in sentences))
+    sides[0].write_text("".join(" ".join(sentence) + "\n" for sentence in sentences))
     sides[1].write_text(
-        "".join(" ".join(f"o {w}" if "a" in w else w for w in words) + "\n" for words in sentences)
+        "".join(" ".join(f"o {w}" if "a" in w else w for w in s) + "\n" for s in sentences)
     )
     return str(sides[0]), str(sides[1])
 
@@ -266,23 +266,20 @@ PLACES: dict[type[nn.Module], tuple[str, int]] = {
 }
 
 
-def moves_in_training(model: Transformer) -> bool:
-    """Whether the output of training differs from that of use."""
+def move_in_training(model: Transformer) -> float:
+    """How far the scores of training are from those of use; rounding alone makes 1e-6."""
     torch.manual_seed(3)
-    arguments = (
-        torch.randint(4, 50, (3, 6)),
-        torch.tensor([6, 4, 2]),
-        torch.randint(4, 50, (3, 5)),
-    )
+    source_BS, target_BT = torch.randint(4, 50, (3, 6)), torch.randint(4, 50, (3, 5))
+    arguments = (source_BS, torch.tensor([6, 4, 2]), target_BT)
     with torch.no_grad():
-        return not torch.equal(model.train()(*arguments), model.eval()(*arguments))
+        return (model.train()(*arguments) - model.eval()(*arguments)).abs().max().item()
 
 
 @pytest.mark.parametrize("setting", ["dropout", "attention_dropout", "activation_dropout"])
 def test_each_dropout_setting_works_alone_and_in_training_only(setting: str) -> None:
     zeros: dict[str, Any] = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
-    assert not moves_in_training(tiny_model(**zeros))
-    assert moves_in_training(tiny_model(**{**zeros, setting: 0.5}))
+    assert move_in_training(tiny_model(**zeros)) == 0
+    assert move_in_training(tiny_model(**{**zeros, setting: 0.5})) > 1e-3
 
 
 @pytest.mark.parametrize("kind", PLACES)
@@ -304,9 +301,9 @@ def test_every_dropout_is_applied(kind: type[nn.Module], norm: str) -> None:
     model = tiny_model(norm=norm)
     for dropout in dropouts_of(model, kind):
         dropout.probability = 0.5
-        assert moves_in_training(model)
+        assert move_in_training(model) > 1e-3
         dropout.probability = 0.0
-    assert not moves_in_training(model)
+    assert move_in_training(model) == 0
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -10,10 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dragoman_export.builder import WeightFile
+from dragoman_export.calibration import largest_inputs
 from dragoman_export.errors import ExportError
 from dragoman_export.golden import golden_decodings
 from dragoman_export.graphs import GraphWriter
-from dragoman_export.precision import PRECISIONS
+from dragoman_export.precision import Float, Int8, Precision
 from dragoman_export.verify import (
     RAGGED,
     TextQuality,
@@ -27,6 +28,7 @@ from dragoman_export.weights import weights_for_graphs
 from dragoman_server.bundle import (
     GOLDEN,
     MANIFEST,
+    PRECISIONS,
     WEIGHTS,
     Bundle,
     Dimensions,
@@ -43,6 +45,8 @@ from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
 
 _ROWS = 64
+_CALIBRATION = 300
+"""Sentences that the scales of int8 are found on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +91,14 @@ def export_bundle(
         # The float32 graphs are proved against PyTorch, and are what other precisions are held to.
         plain = staging if settings.precision == "float32" else Path(scratch)
         watch("writing graphs", 0, 1)
-        manifest = _write(checkpoint, model, plain, replace(settings, precision="float32"))
+        manifest = _write(checkpoint, model, plain, replace(settings, precision="float32"), [])
         bundle = Bundle(plain, manifest)
         error = check_against_model(Graphs(bundle, GraphSettings(rows=RAGGED)), model, watch)
         if settings.precision != "float32":
-            manifest = _write(checkpoint, model, staging, settings)
+            watch("calibrating", 0, 1)
+            manifest = _write(
+                checkpoint, model, staging, settings, _calibration(checkpoint, sample)
+            )
         quality = _measure(checkpoint, bundle, Bundle(staging, manifest), sample, watch)
         if quality is not None:
             check_quality(settings.precision, quality)
@@ -107,37 +114,16 @@ def export_bundle(
 
 
 def _write(
-    checkpoint: Checkpoint, model: Transformer, directory: Path, settings: ExportSettings
+    checkpoint: Checkpoint,
+    model: Transformer,
+    directory: Path,
+    settings: ExportSettings,
+    calibration: Sequence[Sequence[int]],
 ) -> Manifest:
     """Graphs, weights and tokenizers; the manifest is not on disk yet."""
     architecture = model.settings
-    dimensions = Dimensions(
-        width=architecture.width,
-        heads=architecture.heads,
-        feed_forward=architecture.feed_forward,
-        encoder_layers=architecture.encoder_layers,
-        decoder_layers=architecture.decoder_layers,
-        source_vocabulary=model.source_vocabulary,
-        target_vocabulary=model.target_vocabulary,
-    )
-    weights = WeightFile(WEIGHTS)
     alignment_layer = architecture.decoder_layers - 1
-    writer = GraphWriter(
-        weights_for_graphs(model),
-        dimensions,
-        PRECISIONS[settings.precision],
-        weights,
-        max_source=architecture.max_length,
-        max_target=architecture.max_length,
-        alignment_layer=alignment_layer,
-    )
-    for name, graph in (
-        (ENCODER, writer.encoder()),
-        (DECODER, writer.decoder()),
-        (MOVE, writer.move()),
-    ):
-        graph.save(directory / name)
-    (directory / WEIGHTS).write_bytes(weights.content)
+    dimensions = write_graphs(model, directory, settings.precision, alignment_layer, calibration)
     tokenizers = checkpoint.tokenizers.files()
     for name, content in tokenizers.items():
         (directory / name).write_bytes(content)
@@ -161,6 +147,57 @@ def _write(
             package: version(package) for package in ("dragoman", "torch", "onnx", "onnxruntime")
         },
     )
+
+
+def write_graphs(
+    model: Transformer,
+    directory: Path,
+    precision: str,
+    alignment_layer: int,
+    calibration: Sequence[Sequence[int]] = (),
+) -> Dimensions:
+    """The three graphs and their weights; int8 needs sentences, as ids, to find its scales on."""
+    architecture = model.settings
+    dimensions = Dimensions(
+        width=architecture.width,
+        heads=architecture.heads,
+        feed_forward=architecture.feed_forward,
+        encoder_layers=architecture.encoder_layers,
+        decoder_layers=architecture.decoder_layers,
+        source_vocabulary=model.source_vocabulary,
+        target_vocabulary=model.target_vocabulary,
+    )
+    file = WeightFile(WEIGHTS)
+    weights = weights_for_graphs(model)
+    way: Precision = (
+        Int8(largest_inputs(model, weights, calibration))
+        if precision == "int8"
+        else Float(precision)
+    )
+    writer = GraphWriter(
+        weights,
+        dimensions,
+        way,
+        file,
+        max_source=architecture.max_length,
+        max_target=architecture.max_length,
+        alignment_layer=alignment_layer,
+    )
+    for name, graph in (
+        (ENCODER, writer.encoder()),
+        (DECODER, writer.decoder()),
+        (MOVE, writer.move()),
+    ):
+        graph.save(directory / name)
+    (directory / WEIGHTS).write_bytes(file.content)
+    return dimensions
+
+
+def _calibration(checkpoint: Checkpoint, sample: ParallelSample | None) -> list[list[int]]:
+    """Sentences to find scales on: spread over the text."""
+    texts = [] if sample is None else list(sample.sources)
+    stride = max(1, len(texts) // _CALIBRATION)
+    return checkpoint.tokenizers.source.encode_all(texts[::stride][:_CALIBRATION])
 
 
 def _measure(

@@ -45,6 +45,8 @@ class GraphWriter:
         self._max_target = max_target
         self._alignment_layer = alignment_layer
         self._element = precision.element.__name__
+        self._sums: list[str] = []
+        """Per row, of what must be watched for poison, in the graph that is being written."""
 
     def encoder(self) -> GraphBuilder:
         """Source ids to the cross-attention's keys and values of every decoder layer."""
@@ -87,6 +89,7 @@ class GraphWriter:
 
     def decoder(self) -> GraphBuilder:
         """One step: the newest token of each row to the best next tokens."""
+        self._sums = []
         g = GraphBuilder("decoder", self._file)
         d = self._dimensions
         ids_n = g.input("token_ids", "int64", ["n"])
@@ -126,7 +129,8 @@ class GraphWriter:
             logits = g.add("Cast", logits, to=1)
             x = g.add("Cast", x, to=1)
         self._select(g, logits, adjust, given_n, candidates)
-        g.output(g.add("ReduceSum", x, g.ints(-1), keepdims=0), "row_sums", "float32", ["n"])
+        self._watch_row(g, x)
+        g.output(g.add("Sum", *self._sums), "row_sums", "float32", ["n"])
         g.output(alignments[0], "alignment", "float32", ["n", "source_positions"])
         return g
 
@@ -248,7 +252,13 @@ class GraphWriter:
         )
         for cache, present in zip(caches, outputs[1:3], strict=True):
             g.output(present, updated(cache), self._element, self._cache_shape("n", capacity))
-        return [g.add("Squeeze", outputs[0], g.ints(1)), *outputs[3:]]
+        attended = g.add("Squeeze", outputs[0], g.ints(1))
+        if self._precision.hides_nan:
+            self._watch_row(g, attended)
+        return [attended, *outputs[3:]]
+
+    def _watch_row(self, g: GraphBuilder, x_nD: str) -> None:
+        self._sums.append(g.add("ReduceSum", x_nD, g.ints(-1), keepdims=0))
 
     def _feed_forward(self, g: GraphBuilder, weights: FeedForwardWeights) -> Sublayer:
         def network(x_ND: str) -> str:

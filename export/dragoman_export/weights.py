@@ -20,6 +20,8 @@ class LinearWeights:
     name: str
     matrix: Floats
     bias: Floats | None
+    module: nn.Linear
+    """Where the model computes it: sees the same input, for calibration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,14 @@ class ModelWeights:
     activation: str
     heads: int
 
+    def linears(self) -> list[LinearWeights]:
+        """Every product of the model."""
+        parts: list[object] = [self.projection]
+        layers: list[EncoderLayerWeights | DecoderLayerWeights] = [*self.encoder, *self.decoder]
+        for layer in layers:
+            parts += [*vars(layer).values(), *vars(layer.feed_forward).values()]
+        return [part for part in parts if isinstance(part, LinearWeights)]
+
 
 def weights_for_graphs(model: Transformer) -> ModelWeights:
     settings = model.settings
@@ -92,11 +102,12 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
         if len(modules) == 1:
             module = modules[0]
             bias = None if module.bias is None else arrays[id(module.bias)]
-            return LinearWeights(name, arrays[id(module.weight)], bias)
+            return LinearWeights(name, arrays[id(module.weight)], bias, module)
         return LinearWeights(
             name,
             np.concatenate([arrays[id(m.weight)] for m in modules]),
             np.concatenate([arrays[id(m.bias)] for m in modules]),
+            modules[0],
         )
 
     def norm(name: str, module: nn.Module) -> NormWeights | None:

@@ -27,7 +27,8 @@ decoder.onnx, one step of n rows
     top_log_probs     [n, k]  float   the best, in order
     top_ids           [n, k]  int64
     given_log_probs   [n]     float
-    row_sums          [n]     float   sum of the last vector: not finite where a row is poisoned
+    row_sums          [n]     float   sum of the last vector (int8: and of each attention): not
+                                      finite where a row is poisoned
     alignment         [n, S]  float   cross-attention of one layer, mean of its heads; what stands
                                       behind the end of a row's source means nothing
 

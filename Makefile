@@ -32,9 +32,10 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
 
-## bench: training speed beside a plain loop around torch.nn.Transformer
+## bench: training speed beside a plain loop, and the exported graphs beside the machine's limits
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/graphs.py
 
 ## clean: remove the virtual environment and what tools left behind
 clean:

@@ -177,8 +177,8 @@ def run(arguments: argparse.Namespace, threads: int, directory: Path) -> list[st
     extra = long_past(timers, arguments.rounds)
     for name, value in extra.items():
         print(
-            f"past {LONG - STEPS} over {SHORT}, {LONG_ROWS} rows, {name}: {value * 1e3:.1f} ms more;"
-            f" reading the longer caches takes {reading * 1e3:.1f} ms: {value / reading:.2f}×"
+            f"past {LONG - STEPS} to {SHORT}, {LONG_ROWS} rows, {name}: {value * 1e3:.1f} ms more; "
+            f"reading the longer caches takes {reading * 1e3:.1f} ms: {value / reading:.2f}×"
         )
         if value > 2 * reading:
             shortfalls.append(f"{name}: a longer past costs {value / reading:.2f}× its reading")

@@ -27,10 +27,10 @@ from bundles import (
     trained_bundle,
     trained_model,
 )
-from conftest import random_sources
+from conftest import random_sources, tiny_model
 from dragoman_export.builder import GraphBuilder
 from dragoman_export.errors import ExportError, VerificationError
-from dragoman_export.export import ExportSettings, export_bundle
+from dragoman_export.export import ExportSettings, export_bundle, write_graphs
 from dragoman_export.precision import Float
 from dragoman_server.graph_names import GRAPHS
 from dragoman_server.graphs import Adjustments, Graphs, GraphSettings
@@ -239,10 +239,7 @@ def test_a_poisoned_row_is_seen_and_hurts_no_other(precision: str) -> None:
     lengths = encode(graphs, random_sources(3, seed=2))
     clean = graphs.step(np.full(3, 2), np.zeros(3, np.int64), lengths, candidates=2)
     assert np.isfinite(clean.row_sums).all()
-    cache = graphs._caches["cross_value_0"]
-    poisoned = cache.numpy().copy()
-    poisoned[1, 0, 0, 0] = np.nan
-    cache.update_inplace(poisoned)
+    graphs._caches["cross_value_0"].numpy()[1, 0, 0, 0] = np.nan
     result = graphs.step(np.full(3, 2), np.zeros(3, np.int64), lengths, candidates=2)
     assert not np.isfinite(result.row_sums[1])
     for row in (0, 2):
@@ -368,3 +365,39 @@ def test_the_commands(tmp_path: Path) -> None:
 
 def test_tokens_of_the_pair_are_what_the_graphs_take() -> None:
     assert PAIR.source.size == VOCABULARY
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+from dragoman_server.bundle import Bundle, Manifest
+from dragoman_server.graphs import Graphs, GraphSettings
+
+def resident():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
+
+path = Path(sys.argv[1])
+manifest = Manifest.from_json((path / "manifest.json").read_text())
+before = resident()
+graphs = Graphs(Bundle(path, manifest), GraphSettings(rows=1))
+print(resident() - before - manifest.cache_bytes_per_row)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_memory_is_that_of_the_weights(precision: str, tmp_path: Path) -> None:
+    """Weights are held once, whichever graphs share them; measured where they are what counts."""
+    sizes = {"width": 512, "heads": 8, "feed_forward": 2048, "tied_embeddings": "all"}
+    model = tiny_model(vocabulary=32_000, **sizes, encoder_layers=6, decoder_layers=3)
+    calibration = [[7, 8, 9]]
+    dimensions = write_graphs(model, tmp_path, precision, 0, calibration)
+    known = trained_bundle("float32").manifest
+    manifest = dataclasses.replace(known, dimensions=dimensions, precision=precision)
+    (tmp_path / "manifest.json").write_text(manifest.to_json())
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, tmp_path], capture_output=True, text=True, check=True
+    )
+    size = sum(file.stat().st_size for file in tmp_path.iterdir())
+    assert int(run.stdout) <= 1.3 * size

@@ -7,6 +7,7 @@ Which device they are on is the only difference between CPU and GPU.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -95,16 +96,13 @@ class Graphs:
             **dict.fromkeys(self._cross_names, (heads, manifest.max_source_tokens, width)),
         }
         self._caches = {
-            name: ort.OrtValue.ortvalue_from_numpy(
-                np.zeros((settings.rows, *line), self._element), settings.device, 0
-            )
+            name: _Buffer((settings.rows, *line), self._element, settings.device)
             for name, line in self._line.items()
         }
-        self._log_probs = ort.OrtValue.ortvalue_from_numpy(
-            np.zeros((settings.rows, manifest.dimensions.target_vocabulary), np.float32),
-            settings.device,
-            0,
-        )
+        scores = (settings.rows, manifest.dimensions.target_vocabulary)
+        self._log_probs = _Buffer(scores, np.float32, settings.device)
+        self._bindings: dict[int, ort.IOBinding] = {}
+        """Of steps, by their number of rows: the caches stay bound."""
 
     def encode(self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints) -> None:
         """Read sentences into the cross caches of rows; a sentence may fill several rows."""
@@ -134,7 +132,7 @@ class Graphs:
         if n > self.settings.rows or past_lengths.max() >= self.manifest.max_target_tokens:
             raise ValueError("more rows or tokens than the caches hold")
         adjust = adjustments or Adjustments.none()
-        binding = self._decoder.io_binding()
+        binding = self._step_binding(n)
         for name, values in (
             ("token_ids", token_ids),
             ("past_lengths", past_lengths.astype(np.int32)),
@@ -152,14 +150,22 @@ class Graphs:
             ("candidates", candidates, np.int64),
         ):
             binding.bind_cpu_input(name, np.array([value], kind))
-        # Results come in the order in which they are bound: these first.
         for name in _STEP_OUTPUTS:
             binding.bind_output(name, "cpu")
-        self._bind_caches(binding, self._self_names + self._cross_names, n)
-        vocabulary = self.manifest.dimensions.target_vocabulary
-        self._bind_output(binding, "log_probs", self._log_probs, np.float32, (n, vocabulary))
         self._decoder.run_with_iobinding(binding)
         return StepResult(*(o.numpy() for o in binding.get_outputs()[: len(_STEP_OUTPUTS)]))
+
+    def _step_binding(self, rows: int) -> ort.IOBinding:
+        """With the caches of the first rows bound; results come in the order of their binding."""
+        if rows not in self._bindings:
+            binding = self._decoder.io_binding()
+            for name in _STEP_OUTPUTS:
+                binding.bind_output(name, "cpu")
+            self._bind_caches(binding, self._self_names + self._cross_names, rows)
+            shape = (rows, self.manifest.dimensions.target_vocabulary)
+            self._bind_output(binding, "log_probs", self._log_probs, np.float32, shape)
+            self._bindings[rows] = binding
+        return self._bindings[rows]
 
     def move(
         self,
@@ -202,20 +208,37 @@ class Graphs:
         for name in names:
             shape = (rows, *self._line[name])
             cache = self._caches[name]
-            binding.bind_input(
-                name, self.settings.device, 0, self._element, shape, cache.data_ptr()
-            )
+            binding.bind_input(name, self.settings.device, 0, self._element, shape, cache.pointer)
             self._bind_output(binding, updated(name), cache, self._element, shape)
 
     def _bind_output(
         self,
         binding: ort.IOBinding,
         name: str,
-        memory: ort.OrtValue,
+        memory: "_Buffer",
         kind: type[np.generic],
         shape: tuple[int, ...],
     ) -> None:
-        binding.bind_output(name, self.settings.device, 0, kind, shape, memory.data_ptr())
+        binding.bind_output(name, self.settings.device, 0, kind, shape, memory.pointer)
+
+
+class _Buffer:
+    """Memory on the device, allocated and touched once."""
+
+    def __init__(self, shape: tuple[int, ...], kind: type[np.generic], device: str) -> None:
+        # numpy asks the system for huge pages, onnxruntime does not; the lines of a cache lie far
+        # apart, so with small ones looking up their addresses takes as long as reading them.
+        self._host = np.empty(shape, kind)
+        self._host.fill(0)
+        self._value: ort.OrtValue | None = None
+        self.pointer: int = self._host.ctypes.data
+        if device != "cpu":
+            self._value = ort.OrtValue.ortvalue_from_numpy(self._host, device, 0)
+            self._host = np.empty(0, kind)
+            self.pointer = self._value.data_ptr()
+
+    def numpy(self) -> npt.NDArray[Any]:
+        return self._host if self._value is None else self._value.numpy()
 
 
 def _session_options(settings: GraphSettings) -> ort.SessionOptions:
@@ -225,6 +248,8 @@ def _session_options(settings: GraphSettings) -> ort.SessionOptions:
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     # The level decides which kernels compute what, and with it the last bits of every score.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    # Three sessions share the cores: a thread that waits by spinning takes one from the others.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.enable_mem_pattern = False  # shapes change from step to step
     options.log_severity_level = 3
     return options

@@ -120,7 +120,7 @@ def check(path: Path) -> None:
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """The parameters by name; one that is used in several places appears once."""
-    return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+    return {name: p.detach().cpu().clone() for name, p in model.named_parameters()}
 
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:

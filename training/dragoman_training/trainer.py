@@ -21,7 +21,7 @@ from dragoman_training.batch import Batch
 from dragoman_training.batching import Indices, Position, batches_from
 from dragoman_training.checkpoint import Checkpoint, load_weights, weights_of
 from dragoman_training.distributed import World
-from dragoman_training.errors import DivergedError, RecipeError
+from dragoman_training.errors import CheckpointError, DivergedError, RecipeError
 from dragoman_training.objective import Objective
 from dragoman_training.precision import autocast_dtype
 from dragoman_training.prepare import PreparedData
@@ -221,7 +221,7 @@ class Trainer:
         moments: dict[str, Tensor] = {}
         for name, parameter in zip(self._names, self._parameters, strict=True):
             for key, value in self.optimizer.state[parameter].items():
-                moments[f"{name}.{key}"] = value.cpu()
+                moments[f"{name}.{key}"] = value.cpu().clone()
         self.progress.scaler = self._scaler.state_dict()
         return Checkpoint(
             config=config,
@@ -243,7 +243,12 @@ class Trainer:
                 for key, value in checkpoint.optimizer.items()
                 if key.startswith(prefix) and "." not in key.removeprefix(prefix)
             }
-        self.progress = Progress.from_dict(checkpoint.state)
+        try:
+            self.progress = Progress.from_dict(checkpoint.state)
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"the checkpoint's training state is of another version ({error})"
+            ) from None
         if self.progress.metric != self.recipe.validation.metric:
             # What is best by one metric says nothing about another.
             self.progress.metric = self.recipe.validation.metric

@@ -80,6 +80,8 @@ def test_a_flipped_bit(bundle: Path) -> None:
 
 def test_a_missing_and_a_renamed_file(bundle: Path) -> None:
     (bundle / "weights.bin").rename(bundle / "weights.old")
+    assert refusal(bundle) == f"{bundle / 'weights.old'}: not listed in the manifest"
+    (bundle / "weights.old").unlink()
     assert refusal(bundle) == f"{bundle / 'weights.bin'}: No such file or directory"
 
 
@@ -117,6 +119,20 @@ def test_references_are_found_wherever_a_tensor_can_be() -> None:
     assert external_files(onnx.ModelProto(functions=[function]).SerializeToString()) == {"../evil"}
 
 
+def test_a_tag_that_parsers_read_differently_is_refused(bundle: Path) -> None:
+    """Some cut a tag to 32 bits: then this one is the graph, though it does not look like it."""
+    inner = b"\x0a\x00"
+    encoded = bytearray()
+    value = 0x3A | 1 << 32
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    (bundle / "move.onnx").write_bytes(bytes(encoded) + bytes([len(inner)]) + inner)
+    adopt(bundle, "move.onnx")
+    assert refusal(bundle).startswith(f"{bundle / 'move.onnx'}: not an ONNX graph (tag ")
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_walked_or_refused(content: bytes) -> None:
     with contextlib.suppress(ValueError):
@@ -127,7 +143,7 @@ def test_a_symbolic_link(bundle: Path, tmp_path: Path) -> None:
     weights = bundle / "weights.bin"
     weights.rename(tmp_path / "elsewhere")
     weights.symlink_to(tmp_path / "elsewhere")
-    assert refusal(bundle) == f"{weights}: a symbolic link, which a bundle must not hold"
+    assert refusal(bundle) == f"{weights}: not a plain file, and a bundle holds no other"
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/b", ".."])
@@ -146,6 +162,20 @@ def test_a_manifest_that_lists_other_places(bundle: Path, name: str) -> None:
         (lambda m: m["dimensions"].update(heads="8"), "heads is '8'"),
         (lambda m: m["files"].pop("move.onnx"), "lists no move.onnx"),
         (lambda m: m.update(dimensions=None), "Dimensions is missing"),
+        (lambda m: m.update(files=[1]), "files is not a table"),
+        (lambda m: m["dimensions"].update(heads=0), "heads is 0: it must be from 1 to 16777216"),
+        (lambda m: m["dimensions"].update(heads=7), "which is no multiple of heads, 7"),
+        (
+            lambda m: m["special_ids"].update(end=10**9),
+            "end is 1000000000: it must be from 0 to 319",
+        ),
+        (lambda m: m["special_ids"].update(end=0), "'begin': 2, 'end': 0}"),
+        (lambda m: m.update(alignment_layer=99), "alignment_layer is 99: it must be from 0 to 1"),
+        (
+            lambda m: m.update(max_source_tokens=0),
+            "max_source_tokens is 0: it must be from 1 to 16777216",
+        ),
+        (lambda m: m.update(quality=3), "quality is not a table"),
     ],
 )
 def test_a_manifest_that_is_not_ours(
@@ -163,6 +193,34 @@ def test_a_manifest_that_is_no_manifest(bundle: Path, content: str) -> None:
     assert refusal(bundle).startswith(f"{bundle / 'manifest.json'}: ")
 
 
+@pytest.mark.parametrize(
+    "golden",
+    [
+        "{",
+        "[]",
+        "null",
+        '{"sentences": []}',
+        '{"sentences": [{}]}',
+        '{"sentences": [{"source": [5], "limit": 0, "ids": [5], "token_log_probs": [0, 0]}]}',
+        '{"sentences": [{"source": [999], "limit": 3, "ids": [5], "token_log_probs": [0, 0]}]}',
+        '{"sentences": [{"source": [5], "limit": 3, "ids": [5], "token_log_probs": [0]}]}',
+    ],
+)
+def test_golden_decodings_that_are_none(bundle: Path, golden: str) -> None:
+    (bundle / "golden.json").write_text(golden)
+    adopt(bundle, "golden.json")
+    assert refusal(bundle).startswith(f"{bundle / 'golden.json'}: not golden decodings (")
+
+
+def test_graphs_that_onnxruntime_refuses_are_named(bundle: Path) -> None:
+    (bundle / "decoder.onnx").write_bytes(b"")
+    adopt(bundle, "decoder.onnx")
+    checked = read_bundle(bundle)
+    with pytest.raises(BundleError, match=r"decoder\.onnx: onnxruntime can't load it") as caught:
+        Graphs(checked, GraphSettings(rows=1))
+    assert "\n" not in str(caught.value)
+
+
 def test_other_scores_are_noticed_at_replay(bundle: Path) -> None:
     golden = json.loads((bundle / "golden.json").read_text())
     golden["sentences"][0]["token_log_probs"][0] -= 1.0
@@ -171,7 +229,13 @@ def test_other_scores_are_noticed_at_replay(bundle: Path) -> None:
     checked = read_bundle(bundle)
     with pytest.raises(BundleError, match="golden sentence 1 has scores that differ by 1"):
         replay(checked, Graphs(checked, GraphSettings(rows=1)))
-    golden["sentences"][0]["ids"] = [9]
+    golden["sentences"][0]["token_log_probs"][0] = float("nan")
+    (bundle / "golden.json").write_text(json.dumps(golden))
+    adopt(bundle, "golden.json")
+    checked = read_bundle(bundle)
+    with pytest.raises(BundleError, match="golden sentence 1 has scores that differ by nan"):
+        replay(checked, Graphs(checked, GraphSettings(rows=1)))
+    golden["sentences"][0]["ids"][0] = 9
     (bundle / "golden.json").write_text(json.dumps(golden))
     adopt(bundle, "golden.json")
     checked = read_bundle(bundle)
@@ -194,10 +258,10 @@ def test_a_full_disk_keeps_the_old_bundle_and_leaves_no_litter(tmp_path: Path) -
         pytest.skip("this machine does not let us mount a small disk")
     try:
         with staged_directory(disk / "bundle") as staging:
-            (staging / "manifest.json").write_text("old")
+            (staging / "golden.json").write_text("old")
         with pytest.raises(OSError, match="No space left"):
             export(seeded_model(feed_forward=1024), disk / "bundle", "float32")
-        assert (disk / "bundle" / "manifest.json").read_text() == "old"
+        assert (disk / "bundle" / "golden.json").read_text() == "old"
         assert list(disk.iterdir()) == [disk / "bundle"]
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -16,7 +16,7 @@ import torch
 
 import dragoman_export.verify
 from bundles import (
-    PAIR,
+    REFERENCES,
     SAMPLE,
     TEXTS,
     VOCABULARY,
@@ -30,8 +30,9 @@ from bundles import (
 from conftest import random_sources, tiny_model
 from dragoman_export.builder import GraphBuilder
 from dragoman_export.errors import ExportError, VerificationError
-from dragoman_export.export import ExportSettings, export_bundle, write_graphs
+from dragoman_export.export import ExportSettings, ParallelSample, export_bundle, write_graphs
 from dragoman_export.precision import Float
+from dragoman_server.bundle import Bundle
 from dragoman_server.graph_names import GRAPHS
 from dragoman_server.graphs import Adjustments, Graphs, GraphSettings
 from dragoman_server.reference import Decoded, beam, encode, greedy
@@ -363,8 +364,68 @@ def test_the_commands(tmp_path: Path) -> None:
     assert json.loads((bundle / "manifest.json").read_text())["licence"] == "MIT"
 
 
-def test_tokens_of_the_pair_are_what_the_graphs_take() -> None:
-    assert PAIR.source.size == VOCABULARY
+def test_what_stands_at_the_path_is_not_removed_unless_it_is_a_bundle(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint_of(trained_model()).save(checkpoint)
+    before = sorted(checkpoint.iterdir())
+    with pytest.raises(ExportError, match="neither empty nor a bundle"):
+        export(trained_model(), checkpoint, "float32")
+    assert sorted(checkpoint.iterdir()) == before
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ExportError, match="not a place for a bundle"):
+        export(trained_model(), tmp_path / "file", "float32")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_text_that_does_not_fit_is_left_out(tmp_path: Path) -> None:
+    settings = ExportSettings(name="x", precision="int8")
+    odd = ParallelSample([*TEXTS, "", "   ", "goat " * 90], [*REFERENCES, "x", "y", "z"])
+    checkpoint = checkpoint_of(trained_model())
+    manifest = export_bundle(checkpoint, tmp_path / "b", settings, odd, ignore)
+    assert manifest.quality["sentences"] == len(TEXTS)
+    with pytest.raises(ExportError, match="no sentence that the model can take"):
+        export_bundle(checkpoint, tmp_path / "c", settings, ParallelSample([" "], ["x"]), ignore)
+
+
+def test_int8_keeps_the_bias_of_a_row_without_weights(tmp_path: Path) -> None:
+    model = seeded_model(output_bias=True)
+    with torch.no_grad():
+        model.projection.weight[9].zero_()
+        model.projection.bias[9] = -5.0
+        model.projection.bias[8] = 3.0
+    results = []
+    for precision in ("float32", "int8"):
+        path = tmp_path / precision
+        path.mkdir()
+        write_graphs(model, path, precision, 0, random_sources(20, seed=1))
+        known = trained_bundle("float32").manifest
+        bundle = Bundle(path, dataclasses.replace(known, precision=precision))
+        graphs = Graphs(bundle, GraphSettings(rows=1))
+        lengths = encode(graphs, [[5, 6, 7]])
+        graphs.step(np.array([2]), np.array([0]), lengths, candidates=1)
+        results.append(graphs.log_probs(1)[0, 8:10])
+    np.testing.assert_allclose(results[0], results[1], atol=0.3)
+
+
+def test_rows_and_ids_out_of_range_are_refused() -> None:
+    graphs = Graphs(trained_bundle("float32"), GraphSettings(rows=2))
+    lengths = encode(graphs, [[5, 6], [7]])
+    one, two = np.array([2]), np.array([2, 2])
+    zero = np.zeros(2, np.int64)
+    for call in (
+        lambda: graphs.encode(np.array([[5, 3]]), np.array([3]), np.array([0]), np.array([0])),
+        lambda: graphs.encode(np.array([[5, 3]]), np.array([2]), np.array([-1]), np.array([0])),
+        lambda: graphs.encode(np.array([[5, 3]]), np.array([2]), np.array([0]), np.array([2])),
+        lambda: graphs.step(two, zero, lengths, candidates=1, given_ids=one),
+        lambda: graphs.step(two - 3, zero, lengths, candidates=1),
+        lambda: graphs.step(two, zero + 40, lengths, candidates=1),
+        lambda: graphs.step(two[:0], zero[:0], lengths[:0], candidates=1),
+        lambda: graphs.move([0], [0], 1, 1),
+        lambda: graphs.move([0], [2], 1, 1),
+        lambda: graphs.move([0, 0], [1, 1], 1, 1),
+    ):
+        with pytest.raises(ValueError, match=r"must be|not|but there|also a source"):
+            call()
 
 
 MEASURE = """

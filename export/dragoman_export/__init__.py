@@ -1,1 +1,1 @@
-"""Writes a checkpoint as ONNX graphs in a self-describing bundle (not built yet)."""
+"""Writes a checkpoint as ONNX graphs in a self-describing bundle."""

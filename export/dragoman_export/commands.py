@@ -69,7 +69,7 @@ def _sample(
     from itertools import islice
 
     from dragoman_export.errors import ExportError
-    from dragoman_export.export import ParallelSample
+    from dragoman_export.export import CALIBRATION, ParallelSample
     from dragoman_training.corpus import ParallelText
 
     if (source is None) != (reference is None):
@@ -80,7 +80,12 @@ def _sample(
         )
         if not source.exists():
             return None
-    pairs = list(islice(ParallelText((source,), (reference,)), sentences))
+    text = iter(ParallelText((source,), (reference,)))
+    pairs = list(islice(text, sentences))
     if not pairs:
         raise ExportError(f"{source}: empty")
-    return ParallelSample([p.source for p in pairs], [p.target for p in pairs])
+    return ParallelSample(
+        [pair.source for pair in pairs],
+        [pair.target for pair in pairs],
+        calibration=[pair.source for pair in islice(text, CALIBRATION)],
+    )

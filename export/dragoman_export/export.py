@@ -45,7 +45,7 @@ from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
 
 _ROWS = 64
-_CALIBRATION = 300
+CALIBRATION = 300
 """Sentences that the scales of int8 are found on."""
 
 
@@ -68,10 +68,12 @@ class ExportSettings:
 
 @dataclass(frozen=True)
 class ParallelSample:
-    """Text to measure quality on."""
+    """Text to measure quality on, and other text to find the scales of int8 on."""
 
     sources: Sequence[str]
     references: Sequence[str]
+    calibration: Sequence[str] = ()
+    """Where there is none, the sources serve for both."""
 
 
 def export_bundle(
@@ -86,6 +88,10 @@ def export_bundle(
         raise ExportError(
             f"{settings.precision} must be measured on text: give --source and --reference"
         )
+    path = path.resolve()
+    _check_is_free(path)
+    if sample is not None:
+        sample = _that_fits(checkpoint, sample)
     model = checkpoint.build_model()
     with TemporaryDirectory() as scratch, staged_directory(path) as staging:
         # The float32 graphs are proved against PyTorch, and are what other precisions are held to.
@@ -109,8 +115,33 @@ def export_bundle(
                 **({} if quality is None else asdict(quality)),
             },
         )
-        _finish(checkpoint, staging, manifest, sample)
+        # float16 decodes differently on a CPU and on a GPU: float32 is what both are near.
+        decider = bundle if settings.precision == "float16" else Bundle(staging, manifest)
+        _finish(checkpoint, staging, manifest, decider, sample)
         return read_bundle(staging).manifest
+
+
+def _check_is_free(path: Path) -> None:
+    """Only a bundle is replaced: nothing else that may stand there is ours to remove."""
+    if not path.name or (path.exists() and not path.is_dir()):
+        raise ExportError(f"{path}: not a place for a bundle")
+    if path.is_dir() and any(path.iterdir()) and not (path / GOLDEN).is_file():
+        raise ExportError(f"{path}: neither empty nor a bundle")
+
+
+def _that_fits(checkpoint: Checkpoint, sample: ParallelSample) -> ParallelSample:
+    """The sentences that have text and that the model can take."""
+    limit = checkpoint.config["model"]["max_length"] - 1
+    encode = checkpoint.tokenizers.source.encode
+
+    def fits(text: str) -> bool:
+        return bool(text.strip()) and 0 < len(encode(text)) <= limit
+
+    pairs = [p for p in zip(sample.sources, sample.references, strict=True) if fits(p[0])]
+    if not pairs:
+        raise ExportError("the text to measure on has no sentence that the model can take")
+    sources, references = zip(*pairs, strict=True)
+    return ParallelSample(sources, references, [t for t in sample.calibration if fits(t)])
 
 
 def _write(
@@ -131,8 +162,8 @@ def _write(
     return Manifest(
         name=settings.name,
         version=settings.version,
-        source_language=config.get("source_language", ""),
-        target_language=config.get("target_language", ""),
+        source_language=config.get("source_language") or "",
+        target_language=config.get("target_language") or "",
         precision=settings.precision,
         dimensions=dimensions,
         max_source_tokens=architecture.max_length,
@@ -195,9 +226,9 @@ def write_graphs(
 
 def _calibration(checkpoint: Checkpoint, sample: ParallelSample | None) -> list[list[int]]:
     """Sentences to find scales on: spread over the text."""
-    texts = [] if sample is None else list(sample.sources)
-    stride = max(1, len(texts) // _CALIBRATION)
-    return checkpoint.tokenizers.source.encode_all(texts[::stride][:_CALIBRATION])
+    texts = [] if sample is None else list(sample.calibration or sample.sources)
+    stride = max(1, len(texts) // CALIBRATION)
+    return checkpoint.tokenizers.source.encode_all(texts[::stride][:CALIBRATION])
 
 
 def _measure(
@@ -230,10 +261,14 @@ def _measure(
 
 
 def _finish(
-    checkpoint: Checkpoint, directory: Path, manifest: Manifest, sample: ParallelSample | None
+    checkpoint: Checkpoint,
+    directory: Path,
+    manifest: Manifest,
+    decider: Bundle,
+    sample: ParallelSample | None,
 ) -> None:
     """Golden decodings, then the manifest with the hash of every file."""
-    graphs = Graphs(Bundle(directory, manifest), GraphSettings(rows=_ROWS))
+    graphs = Graphs(decider, GraphSettings(rows=_ROWS))
     golden = golden_decodings(graphs, _candidates(checkpoint, manifest, sample))
     content: dict[str, Any] = {"sentences": golden}
     (directory / GOLDEN).write_text(json.dumps(content, indent=1) + "\n")

@@ -1,7 +1,7 @@
 """The three graphs of a bundle, written from a model's weights.
 
 ``dragoman_server.graph_names`` is the contract: names, shapes and meaning of inputs and outputs.
-No ``If`` or ``Loop``, nothing concatenated, and caches are written in place.
+No ``If`` or ``Loop``; caches are written in place and never concatenated.
 """
 
 from collections.abc import Callable

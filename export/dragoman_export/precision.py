@@ -70,8 +70,10 @@ class Int8:
         """The largest input of each product, by its name."""
 
     def linear(self, g: GraphBuilder, x_ND: str, weights: LinearWeights) -> str:
-        matrix, steps = quantize_rows(weights.matrix)
-        step = max(self._highest[weights.name], 1e-12) / 127
+        step = max(self._highest[weights.name], 1e-6) / 127
+        # The bias is counted in steps too, and must fit 32 bits where a row has hardly any weight.
+        bias = np.zeros(len(weights.matrix), np.float32) if weights.bias is None else weights.bias
+        matrix, steps = quantize_rows(weights.matrix, np.abs(bias) / (step * 2**30))
         middle = g.scalar("middle_u8", 128, np.uint8)
         x_step = g.scalar(f"{weights.name}.step", step, np.float32)
         inputs = [
@@ -81,8 +83,8 @@ class Int8:
             g.constant(f"zeros_{len(steps)}", np.zeros(len(steps), np.int8)),
         ]
         if weights.bias is not None:
-            bias = np.rint(weights.bias / (steps * step)).astype(np.int32)
-            inputs.append(g.constant(f"{weights.name}.bias_i32", bias))
+            counted = np.rint(bias / (steps.astype(np.float64) * step)).astype(np.int32)
+            inputs.append(g.constant(f"{weights.name}.bias_i32", counted))
         return g.add("QGemm", *inputs, domain=MICROSOFT)
 
     def lookup(self, g: GraphBuilder, ids: str, weights: EmbeddingWeights) -> str:
@@ -96,7 +98,8 @@ class Int8:
         return g.add("Mul", rows, g.add("Gather", scaled, ids, axis=0))
 
 
-def quantize_rows(matrix: Array) -> tuple[Array, Array]:
-    """Signed 7 bit, with a step for each row of [out, in]."""
-    step = (np.maximum(np.abs(matrix).max(axis=1), 1e-12) / 63).astype(np.float32)
+def quantize_rows(matrix: Array, least: Array | float = 0.0) -> tuple[Array, Array]:
+    """Signed 7 bit, with a step for each row of [out, in] that is at least the given one."""
+    largest = np.abs(matrix).max(axis=1)
+    step = np.maximum(np.maximum(largest, 1e-12) / 63, least).astype(np.float32)
     return np.rint(matrix / step[:, None]).astype(np.int8), step

@@ -14,6 +14,7 @@ from dragoman_export.errors import VerificationError
 from dragoman_server.graph_names import cross_caches
 from dragoman_server.graphs import Graphs
 from dragoman_server.reference import greedy
+from dragoman_training.attention import record_attention
 from dragoman_training.batch import pad_sources
 from dragoman_training.evaluation import measure
 from dragoman_training.tokenizer import BEGIN, END, TokenizerPair
@@ -35,7 +36,7 @@ def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> flo
     model.eval()
     limit = model.settings.max_length
     rng = np.random.default_rng(1)
-    lengths = sorted({1, 2, 3, 7, limit // 2, limit})
+    lengths = sorted(n for n in {1, 2, 3, 7, limit // 2, limit} if 1 <= n <= limit)
     batches = [[length] for length in lengths]
     batches.append([int(n) for n in rng.integers(1, limit + 1, RAGGED - 2)] + [1, limit])
     worst = 0.0
@@ -45,7 +46,57 @@ def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> flo
         steps = limit if number >= len(batches) - 2 else min(limit, 8)
         targets = rng.integers(4, model.target_vocabulary, (len(batch), steps))
         worst = max(worst, _check_batch(graphs, model, sources, targets))
-        watch("comparing with PyTorch", number + 1, len(batches))
+        watch("comparing with PyTorch", number + 1, len(batches) + 1)
+    worst = max(worst, _check_staggered(graphs, model, rng))
+    watch("comparing with PyTorch", len(batches) + 1, len(batches) + 1)
+    return worst
+
+
+@torch.inference_mode()
+def _check_staggered(graphs: Graphs, model: Transformer, rng: np.random.Generator) -> float:
+    """Rows that begin one after the other, one of which moves half-way."""
+    limit = model.settings.max_length
+    count, steps = RAGGED - 1, min(6, limit)
+    sources = [
+        rng.integers(4, model.source_vocabulary, rng.integers(0, min(9, limit))).tolist()
+        for _ in range(count)
+    ]
+    targets = rng.integers(4, model.target_vocabulary, (count, steps))
+    inputs = np.concatenate((np.full((count, 1), BEGIN), targets[:, :-1]), axis=1)
+    ids_BS, lengths_B = pad_sources(sources, torch.device("cpu"))
+    with record_attention(model) as recorded:
+        expected_BTV = model(ids_BS, lengths_B, torch.from_numpy(inputs)).log_softmax(-1)
+    (looked_BHTS,) = recorded[f"decoder.{graphs.manifest.alignment_layer}.cross_attention"]
+    who = np.arange(count)
+    graphs.encode(ids_BS.numpy(), lengths_B.numpy(), who, who)
+    starts = who // 3
+    worst = 0.0
+    for tick in range(int(starts[-1]) + steps):
+        if tick == steps // 2:
+            # The first row has a twin from here on, in the row that nobody used.
+            longest = int(lengths_B.max())
+            graphs.move([0], [count], self_length=tick, cross_length=longest)
+        rows = [row for row in range(count) if starts[row] <= tick < starts[row] + steps]
+        last = max(rows) + 1
+        row_ids = [*range(last)]
+        if steps // 2 <= tick < steps:
+            row_ids = [*range(count), 0]
+        n = len(row_ids)
+        sentence = np.array(row_ids)
+        past = np.clip(tick - starts[sentence], 0, steps - 1)
+        result = graphs.step(
+            inputs[sentence, past], past, lengths_B.numpy()[sentence], candidates=1
+        )
+        log_probs = graphs.log_probs(n)
+        for row in {*rows, *([count] if n > count else [])}:
+            s, t = int(sentence[row]), int(past[row])
+            at = f"of row {row} at its token {t + 1}"
+            worst = max(
+                worst, _compare(f"decoder.onnx: log_probs {at}", log_probs[row], expected_BTV[s, t])
+            )
+            length = int(lengths_B[s])
+            looked = looked_BHTS[s, :, t, :length].mean(0)
+            _compare(f"decoder.onnx: alignment {at}", result.alignment[row, :length], looked)
     return worst
 
 

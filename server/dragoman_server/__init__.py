@@ -1,1 +1,1 @@
-"""Serves bundles over gRPC, without PyTorch (not built yet)."""
+"""Reads bundles and runs their graphs, without PyTorch; the home of the gRPC service."""

@@ -17,6 +17,8 @@ from dragoman_server.graph_names import GRAPHS
 from dragoman_server.onnx_files import external_files
 
 FORMAT = 1
+_LARGEST = 1 << 24
+"""No size of a model is larger; a manifest that says so is wrong or means harm."""
 MANIFEST, GOLDEN, WEIGHTS = "manifest.json", "golden.json", "weights.bin"
 PRECISIONS = ("float32", "int8", "float16")
 
@@ -30,6 +32,12 @@ class Dimensions:
     decoder_layers: int
     source_vocabulary: int
     target_vocabulary: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            _within(1, _LARGEST, name, value)
+        if self.width % self.heads:
+            raise ValueError(f"width is {self.width}, which is no multiple of heads, {self.heads}")
 
     @property
     def head_width(self) -> int:
@@ -48,6 +56,18 @@ class SpecialIds:
 class StoredFile:
     bytes: int
     sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Golden:
+    """A sentence with what the graphs made of it when the bundle was verified."""
+
+    source: list[int]
+    """Ids without the end token."""
+    limit: int
+    ids: list[int]
+    token_log_probs: list[float]
+    """Of each id and of the end token."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +95,22 @@ class Manifest:
     made_with: dict[str, str] = field(default_factory=dict)
     files: dict[str, StoredFile] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        vocabulary = min(self.dimensions.source_vocabulary, self.dimensions.target_vocabulary)
+        ids = vars(self.special_ids)
+        for name, value in ids.items():
+            _within(0, vocabulary - 1, name, value)
+        if len(set(ids.values())) < len(ids):
+            raise ValueError(f"special ids are not different: {ids}")
+        _within(0, self.dimensions.decoder_layers - 1, "alignment_layer", self.alignment_layer)
+        for name in ("max_source_tokens", "max_target_tokens"):
+            _within(1, _LARGEST, name, getattr(self, name))
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision {self.precision!r} is not known")
+        for name in ("quality", "provenance", "made_with"):
+            if not isinstance(getattr(self, name), dict):
+                raise ValueError(f"{name} is not a table")
+
     @property
     def cache_bytes_per_row(self) -> int:
         """Keys and values of every decoder layer, of both attentions."""
@@ -93,15 +129,22 @@ class Manifest:
             raise ValueError("not a manifest")
         if table["format"] != FORMAT:
             raise ValueError(f"format {table['format']!r}, but this version reads format {FORMAT}")
+        if not isinstance(table.get("files", {}), dict):
+            raise ValueError("files is not a table")
         inner = {
             "dimensions": _build(Dimensions, table.get("dimensions")),
             "special_ids": _build(SpecialIds, table.get("special_ids")),
             "files": {
                 str(name): _build(StoredFile, stored)
-                for name, stored in dict(table.get("files", {})).items()
+                for name, stored in table.get("files", {}).items()
             },
         }
         return _build(cls, {**table, **inner})
+
+
+def _within(least: int, most: int, name: str, value: int) -> None:
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value}: it must be from {least} to {most}")
 
 
 def _build(cls: type[Any], table: Any) -> Any:
@@ -125,11 +168,7 @@ class Bundle:
 
     path: Path
     manifest: Manifest
-
-    def golden(self) -> list[dict[str, Any]]:
-        """Sentences with the ids and scores that the graphs gave when the bundle was made."""
-        decoded: list[dict[str, Any]] = json.loads((self.path / GOLDEN).read_text())["sentences"]
-        return decoded
+    golden: list[Golden] = field(default_factory=list)
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -141,26 +180,57 @@ def read_bundle(path: Path) -> Bundle:
         manifest = Manifest.from_json(manifest_path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BundleError(f"{manifest_path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BundleError(f"{manifest_path}: {error}") from None
     needed = {*GRAPHS, WEIGHTS, GOLDEN, manifest.source_tokenizer, manifest.target_tokenizer}
     for name in sorted(needed - manifest.files.keys()):
         raise BundleError(f"{manifest_path}: lists no {name}")
-    if manifest.precision not in PRECISIONS:
-        raise BundleError(f"{manifest_path}: precision {manifest.precision!r} is not known")
+    listed = {*manifest.files, MANIFEST}
+    for other in sorted(path.iterdir()):
+        if other.name not in listed:
+            raise BundleError(f"{other}: not listed in the manifest")
+        if other.is_symlink() or not other.is_file():
+            raise BundleError(f"{other}: not a plain file, and a bundle holds no other")
     for name, stored in manifest.files.items():
         _check_file(path, name, stored)
     for name in GRAPHS:
         _check_references(path / name)
-    return Bundle(path, manifest)
+    return Bundle(path, manifest, _read_golden(path / GOLDEN, manifest))
+
+
+def _read_golden(path: Path, manifest: Manifest) -> list[Golden]:
+    try:
+        golden = [
+            _build(Golden, entry)
+            for entry in json.loads(path.read_text(encoding="utf-8"))["sentences"]
+        ]
+        if not golden:
+            raise ValueError("no sentence")
+        for entry in golden:
+            _check_golden(entry, manifest)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise BundleError(f"{path}: not golden decodings ({error})") from None
+    return golden
+
+
+def _check_golden(golden: Golden, manifest: Manifest) -> None:
+    sizes = manifest.dimensions
+    for ids, vocabulary in (
+        (golden.source, sizes.source_vocabulary),
+        (golden.ids, sizes.target_vocabulary),
+    ):
+        for token in ids:
+            _within(0, vocabulary - 1, "a token", token)
+    _within(0, manifest.max_source_tokens - 1, "source tokens", len(golden.source))
+    _within(1, manifest.max_target_tokens, "limit", golden.limit)
+    if len(golden.token_log_probs) != len(golden.ids) + 1:
+        raise ValueError("not one log-probability for each token")
 
 
 def _check_file(directory: Path, name: str, stored: StoredFile) -> None:
-    file = directory / name
-    if Path(name).name != name or name in ("", ".", ".."):
+    if Path(name).name != name or name in ("", ".", "..") or "\0" in name:
         raise BundleError(f"{directory / MANIFEST}: {name!r} is not a plain file name")
-    if file.is_symlink():
-        raise BundleError(f"{file}: a symbolic link, which a bundle must not hold")
+    file = directory / name
     try:
         size = file.stat().st_size
         if size != stored.bytes:

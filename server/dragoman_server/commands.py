@@ -49,6 +49,6 @@ def verify(
     worst = replay(checked, Graphs(checked, settings))
     typer.echo(
         f"{bundle}: {len(checked.manifest.files)} files as the manifest says; "
-        f"{len(checked.golden())} golden sentences decoded to the same tokens, "
+        f"{len(checked.golden)} golden sentences decoded to the same tokens, "
         f"log-probabilities within {worst:.1e}"
     )

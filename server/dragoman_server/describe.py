@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rich.markup import escape
 from rich.table import Table
 
 from dragoman_server.bundle import Manifest
@@ -10,7 +11,7 @@ from dragoman_server.bundle import Manifest
 def describe(path: Path, manifest: Manifest) -> Table:
     """Sizes, limits, languages, quality, and what serving it takes."""
     d = manifest.dimensions
-    table = Table(title=str(path), show_header=False, title_justify="left")
+    table = Table(title=escape(str(path)), show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
     quality = manifest.quality
@@ -39,7 +40,7 @@ def describe(path: Path, manifest: Manifest) -> Table:
             f"log-probabilities within {quality['float32_log_prob_error']:.1e}"
         )
     for name, value in rows.items():
-        table.add_row(name, value)
+        table.add_row(name, escape(value))
     return table
 
 

@@ -106,9 +106,12 @@ class Graphs:
 
     def encode(self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints) -> None:
         """Read sentences into the cross caches of rows; a sentence may fill several rows."""
-        if source_ids.shape[1] > self.manifest.max_source_tokens:
-            raise ValueError(f"{source_ids.shape[1]} source positions exceed the model's limit")
-        self._check_rows(rows)
+        count, longest = source_ids.shape
+        if longest > self.manifest.max_source_tokens:
+            raise ValueError(f"{longest} source positions exceed the model's limit")
+        _check("source_lengths", source_lengths, count, 1, longest)
+        _check("sentences", sentences, len(rows), 0, count - 1)
+        _check("rows", rows, len(rows), 0, self.settings.rows - 1)
         binding = self._encoder.io_binding()
         self._bind(binding, "source_ids", source_ids)
         self._bind(binding, "source_lengths", source_lengths.astype(np.int32))
@@ -129,8 +132,14 @@ class Graphs:
     ) -> StepResult:
         """One token for each of the first n rows."""
         n = len(token_ids)
-        if n > self.settings.rows or past_lengths.max() >= self.manifest.max_target_tokens:
-            raise ValueError("more rows or tokens than the caches hold")
+        if n > self.settings.rows:
+            raise ValueError(f"{n} rows, but there are {self.settings.rows}")
+        given = token_ids if given_ids is None else given_ids
+        limits, vocabulary = self.manifest, self.manifest.dimensions.target_vocabulary
+        _check("token_ids", token_ids, n, 0, vocabulary - 1)
+        _check("given_ids", given, n, 0, vocabulary - 1)
+        _check("past_lengths", past_lengths, n, 0, limits.max_target_tokens - 1)
+        _check("source_lengths", source_lengths, n, 1, limits.max_source_tokens)
         adjust = adjustments or Adjustments.none()
         binding = self._step_binding(n)
         for name, values in (
@@ -140,7 +149,7 @@ class Graphs:
             ("adjust_places", adjust.places),
             ("adjust_factors", adjust.factors),
             ("adjust_offsets", adjust.offsets),
-            ("given_ids", token_ids if given_ids is None else given_ids),
+            ("given_ids", given),
         ):
             self._bind(binding, name, values)
         # Sizes that kernels read on the host, whatever the device.
@@ -176,10 +185,10 @@ class Graphs:
     ) -> None:
         """Copy the beginnings of cache lines from rows to other rows."""
         source_rows, destination_rows = np.array(sources), np.array(destinations)
-        self._check_rows(source_rows)
-        self._check_rows(destination_rows)
-        if set(sources) & set(destinations):
-            raise ValueError("a destination is also a source")
+        for name, rows in (("sources", source_rows), ("destinations", destination_rows)):
+            _check(name, rows, len(source_rows), 0, self.settings.rows - 1)
+        if len({*destinations} - {*sources}) < len(destinations):
+            raise ValueError("a destination is also a source, or twice a destination")
         binding = self._move.io_binding()
         self._bind(binding, "sources", source_rows)
         self._bind(binding, "destinations", destination_rows)
@@ -190,15 +199,11 @@ class Graphs:
 
     def log_probs(self, rows: int) -> Floats:
         """Of every token, for the first rows, as the last step left them: a copy to the host."""
-        return self._log_probs.numpy()[:rows]
+        return self._log_probs.numpy()[:rows].copy()
 
     def cache(self, name: str) -> npt.NDArray[np.floating]:
         """A whole cache, as a copy on the host: for checking graphs, not for serving."""
         return self._caches[name].numpy().copy()
-
-    def _check_rows(self, rows: Ints) -> None:
-        if rows.min() < 0 or rows.max() >= self.settings.rows:
-            raise ValueError(f"a row is outside 0 … {self.settings.rows - 1}")
 
     def _bind(self, binding: ort.IOBinding, name: str, values: npt.NDArray[np.generic]) -> None:
         """An input that the host computed; onnxruntime copies it where the graph needs it."""
@@ -220,6 +225,14 @@ class Graphs:
         shape: tuple[int, ...],
     ) -> None:
         binding.bind_output(name, self.settings.device, 0, kind, shape, memory.pointer)
+
+
+def _check(name: str, values: Ints, count: int, least: int, most: int) -> None:
+    """The graphs themselves would wrap around, cut off, or read another row."""
+    if len(values) != count or count == 0:
+        raise ValueError(f"{len(values)} {name}, not {max(1, count)}")
+    if values.min() < least or values.max() > most:
+        raise ValueError(f"{name} must be from {least} to {most}")
 
 
 class _Buffer:
@@ -261,9 +274,13 @@ def _open(
     provider = PROVIDERS[device]
     if provider not in ort.get_available_providers():
         raise BundleError(f"device {device}: this onnxruntime has no {provider}")
-    session = ort.InferenceSession(
-        bundle.path / name, options, providers=[provider], enable_fallback=0
-    )
+    try:
+        session = ort.InferenceSession(
+            bundle.path / name, options, providers=[provider], enable_fallback=0
+        )
+    except Exception as error:  # onnxruntime has no common class for them
+        reason = str(error).splitlines()[0]
+        raise BundleError(f"{bundle.path / name}: onnxruntime can't load it ({reason})") from None
     if session.get_providers()[0] != provider:
         raise BundleError(f"device {device}: onnxruntime fell back to {session.get_providers()[0]}")
     return session

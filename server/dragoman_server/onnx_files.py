@@ -52,6 +52,9 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
+        if not 8 <= key < 1 << 32:
+            # Parsers disagree on what such a tag means: one might see a field that we do not.
+            raise ValueError(f"tag {key}")
         wire_type = key & 7
         if wire_type == _VARINT:
             _, at = _varint(message, at)

@@ -55,7 +55,8 @@ def greedy(
             if step + 1 >= limits[row]:
                 token, log_prob = special.end, float(result.given_log_probs[row])
             else:
-                margins[row] = min(margins[row], best - second)
+                lead = best - second
+                margins[row] = min(margins[row], -math.inf if math.isnan(lead) else lead)
             log_probs[row].append(log_prob)
             if token == special.end:
                 going.discard(row)

@@ -212,6 +212,13 @@ def test_golden_decodings_that_are_none(bundle: Path, golden: str) -> None:
     assert refusal(bundle).startswith(f"{bundle / 'golden.json'}: not golden decodings (")
 
 
+def test_graphs_of_another_size_are_named(bundle: Path) -> None:
+    edit_manifest(bundle, lambda m: m.update(max_target_tokens=80))
+    checked = read_bundle(bundle)
+    with pytest.raises(BundleError, match=r"decoder\.onnx: self_key_0 is \(4, 40, 16\), but"):
+        Graphs(checked, GraphSettings(rows=1))
+
+
 def test_graphs_that_onnxruntime_refuses_are_named(bundle: Path) -> None:
     (bundle / "decoder.onnx").write_bytes(b"")
     adopt(bundle, "decoder.onnx")

@@ -7,6 +7,7 @@ Which device they are on is the only difference between CPU and GPU.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,12 @@ class Graphs:
             **dict.fromkeys(self._self_names, (heads, manifest.max_target_tokens, width)),
             **dict.fromkeys(self._cross_names, (heads, manifest.max_source_tokens, width)),
         }
+        for graph, session, names in (
+            (ENCODER, self._encoder, self._cross_names),
+            (DECODER, self._decoder, self._self_names + self._cross_names),
+            (MOVE, self._move, self._self_names + self._cross_names),
+        ):
+            _check_caches(bundle.path / graph, session, {name: self._line[name] for name in names})
         self._caches = {
             name: _Buffer((settings.rows, *line), self._element, settings.device)
             for name, line in self._line.items()
@@ -225,6 +232,20 @@ class Graphs:
         shape: tuple[int, ...],
     ) -> None:
         binding.bind_output(name, self.settings.device, 0, kind, shape, memory.pointer)
+
+
+def _check_caches(
+    graph: Path, session: ort.InferenceSession, lines: dict[str, tuple[int, ...]]
+) -> None:
+    """Memory is bound by its address: a graph that sees other shapes there would go astray."""
+    found = {value.name: tuple(value.shape[1:]) for value in session.get_inputs()}
+    found.update({value.name: tuple(value.shape[1:]) for value in session.get_outputs()})
+    for name, line in lines.items():
+        for place in (name, updated(name)):
+            if found.get(place) != line:
+                raise BundleError(
+                    f"{graph}: {place} is {found.get(place)}, but the manifest says {line}"
+                )
 
 
 def _check(name: str, values: Ints, count: int, least: int, most: int) -> None:

@@ -2,14 +2,12 @@
 
 import dataclasses
 import json
-import random
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import pytest
 import torch
@@ -29,6 +27,7 @@ from bundles import (
 )
 from conftest import random_sources, tiny_model
 from dragoman_export.builder import GraphBuilder
+from dragoman_export.company import Lanes, bits_of, check_company, compare_company
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, ParallelSample, export_bundle, write_graphs
 from dragoman_export.precision import Float
@@ -84,78 +83,30 @@ def test_search_over_the_graphs_equals_pytorch(
             assert_same(ours, theirs)
 
 
-Bits = tuple[bytes, ...]
-
-
-class Lanes:
-    """Sentences decoded side by side, each row at its own place; what a step gives, bit by bit."""
-
-    def __init__(self, graphs: Graphs, sources: list[list[int]], steps: list[int]) -> None:
-        self.graphs, self.sources, self.steps = graphs, sources, steps
-        rows = graphs.settings.rows
-        self.who = np.full(rows, -1)
-        self.past, self.lengths = np.zeros(rows, np.int64), np.ones(rows, np.int64)
-        self.tokens = np.zeros(rows, np.int64)
-
-    def fill(self, rows: list[int], sentences: list[int]) -> None:
-        special = self.graphs.manifest.special_ids
-        lines = [[*self.sources[s], special.end] for s in sentences]
-        ids = np.zeros((len(lines), max(map(len, lines))), np.int64)
-        for row, line in zip(ids, lines, strict=True):
-            row[: len(line)] = line
-        lengths = np.array([len(line) for line in lines])
-        self.graphs.encode(ids, lengths, np.arange(len(lines)), np.array(rows))
-        self.who[rows], self.past[rows], self.lengths[rows] = sentences, 0, lengths
-        self.tokens[rows] = special.begin
-
-    def step(self, n: int) -> list[tuple[int, int, Bits]]:
-        """For each of n rows: the sentence, how far it was, and the bits of its results."""
-        result = self.graphs.step(self.tokens[:n], self.past[:n], self.lengths[:n], candidates=4)
-        seen = [
-            (int(self.who[row]), int(self.past[row]), _bits(result, row, self.lengths[row]))
-            for row in range(n)
-        ]
-        self.tokens[:n] = result.top_ids[:, 0]
-        self.past[:n] += 1
-        return seen
-
-    def ended(self, n: int) -> list[int]:
-        return [r for r in range(n) if self.who[r] < 0 or self.past[r] >= self.steps[self.who[r]]]
-
-
-def _bits(result: Any, row: int, source_length: npt.NDArray[np.int64]) -> Bits:
-    return (
-        result.top_ids[row].tobytes(),
-        result.top_log_probs[row].tobytes(),
-        result.row_sums[row].tobytes(),
-        result.alignment[row, :source_length].tobytes(),
-    )
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_a_sentence_gives_the_same_bits_in_any_company(precision: str, threads: int) -> None:
     """Alone, then in random batches of up to 64 rows that are all at different places."""
     graphs = Graphs(trained_bundle(precision), GraphSettings(rows=64, threads=threads))
-    rng = random.Random(5)
     sources = random_sources(40, seed=21, longest=30)
-    steps = [rng.randint(1, 38) for _ in sources]
-    lanes = Lanes(graphs, sources, steps)
-    alone: dict[tuple[int, int], Bits] = {}
-    for sentence in range(len(sources)):
-        lanes.fill([0], [sentence])
-        for _ in range(steps[sentence]):
-            alone.update({(who, at): bits for who, at, bits in lanes.step(1)})
-    lanes.who[:] = -1
-    compared = 0
-    for _ in range(250):
-        n = rng.randint(2, 64)
-        if ended := lanes.ended(n):
-            lanes.fill(ended, [rng.randrange(len(sources)) for _ in ended])
-        for who, at, bits in lanes.step(n):
-            assert bits == alone[who, at]
-            compared += 1
+    compared, different = compare_company(graphs, sources, batches=250)
     assert compared > 5000
+    assert different == 0
+
+
+def test_a_result_that_depends_on_its_company_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = Graphs(trained_bundle("float32"), GraphSettings(rows=8))
+    step = graphs.step
+
+    def mixing(*arguments: Any, **options: Any) -> Any:
+        result = step(*arguments, **options)
+        if len(result.top_log_probs) > 4:
+            result.top_log_probs[0] = np.nextafter(result.top_log_probs[0], np.float32(-99))
+        return result
+
+    monkeypatch.setattr(graphs, "step", mixing)
+    with pytest.raises(VerificationError, match="change with what else is in the batch"):
+        check_company(graphs, random_sources(5, seed=1), batches=20)
 
 
 def test_moved_rows_go_on_as_if_they_had_stayed() -> None:
@@ -244,7 +195,7 @@ def test_a_poisoned_row_is_seen_and_hurts_no_other(precision: str) -> None:
     result = graphs.step(np.full(3, 2), np.zeros(3, np.int64), lengths, candidates=2)
     assert not np.isfinite(result.row_sums[1])
     for row in (0, 2):
-        assert _bits(result, row, lengths[row]) == _bits(clean, row, lengths[row])
+        assert bits_of(result, row, lengths) == bits_of(clean, row, lengths)
 
 
 @pytest.mark.parametrize("precision", ["int8", "float16"])

@@ -11,6 +11,7 @@ from typing import Any
 
 from dragoman_export.builder import WeightFile
 from dragoman_export.calibration import largest_inputs
+from dragoman_export.company import check_company
 from dragoman_export.errors import ExportError
 from dragoman_export.golden import golden_decodings
 from dragoman_export.graphs import GraphWriter
@@ -45,6 +46,8 @@ from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
 
 _ROWS = 64
+_COMPANY = 20
+"""Sentences, and random batches of them, to compare bit by bit."""
 CALIBRATION = 300
 """Sentences that the scales of int8 are found on."""
 
@@ -115,6 +118,9 @@ def export_bundle(
                 **({} if quality is None else asdict(quality)),
             },
         )
+        if settings.precision != "float16":
+            watch("comparing sentences alone and in company", 0, 1)
+            _check_company(checkpoint, Bundle(staging, manifest), sample)
         # float16 decodes differently on a CPU and on a GPU: float32 is what both are near.
         decider = bundle if settings.precision == "float16" else Bundle(staging, manifest)
         _finish(checkpoint, staging, manifest, decider, sample)
@@ -142,6 +148,12 @@ def _that_fits(checkpoint: Checkpoint, sample: ParallelSample) -> ParallelSample
         raise ExportError("the text to measure on has no sentence that the model can take")
     sources, references = zip(*pairs, strict=True)
     return ParallelSample(sources, references, [t for t in sample.calibration if fits(t)])
+
+
+def _check_company(checkpoint: Checkpoint, bundle: Bundle, sample: ParallelSample | None) -> None:
+    graphs = Graphs(bundle, GraphSettings(rows=RAGGED))
+    sources = _candidates(checkpoint, bundle.manifest, sample)
+    check_company(graphs, sources[:_COMPANY], batches=_COMPANY)
 
 
 def _write(

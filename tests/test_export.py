@@ -358,6 +358,25 @@ def test_int8_keeps_the_bias_of_a_row_without_weights(tmp_path: Path) -> None:
     np.testing.assert_allclose(results[0], results[1], atol=0.3)
 
 
+def test_products_may_stay_float32(tmp_path: Path) -> None:
+    """With all of them kept, only the rounded embeddings differ from float32."""
+    checkpoint = checkpoint_of(trained_model())
+    kept = ExportSettings(name="x", precision="int8", keep_float32=("projection", "*coder.*"))
+    export_bundle(checkpoint, tmp_path / "b", kept, SAMPLE, ignore)
+    ops = {
+        node.op_type
+        for name in GRAPHS
+        for node in onnx.load(tmp_path / "b" / name, load_external_data=False).graph.node
+    }
+    assert "Gemm" in ops
+    assert "QGemm" not in ops
+    wrong = dataclasses.replace(kept, keep_float32=("projektion",))
+    with pytest.raises(ExportError, match="no product is named like 'projektion'; there are"):
+        export_bundle(checkpoint, tmp_path / "c", wrong, SAMPLE, ignore)
+    with pytest.raises(ValueError, match="keep_float32 is for int8"):
+        ExportSettings(name="x", keep_float32=("projection",))
+
+
 def test_rows_and_ids_out_of_range_are_refused() -> None:
     graphs = Graphs(trained_bundle("float32"), GraphSettings(rows=2))
     lengths = encode(graphs, [[5, 6], [7]])

@@ -17,6 +17,14 @@ def export(
     precision: Annotated[
         str, typer.Option(help="float32; int8 for CPUs; float16 for CUDA.")
     ] = "float32",
+    keep_float32: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="With int8: products that stay float32 because quality suffers, as in "
+            "'projection' or 'decoder.*'; may be repeated.",
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the model.  \\[default: that of the directory]")
     ] = None,
@@ -51,6 +59,7 @@ def export(
             name=name or bundle.resolve().name,
             version=version,
             precision=precision,
+            keep_float32=tuple(keep_float32 or ()),
             licence=licence,
         )
     except ValueError as error:

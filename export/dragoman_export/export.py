@@ -1,5 +1,6 @@
 """From checkpoint to bundle: write the graphs, prove them, and only then give them their name."""
 
+import fnmatch
 import json
 import random
 from collections.abc import Sequence
@@ -57,6 +58,8 @@ class ExportSettings:
     name: str
     version: str = "1"
     precision: str = "float32"
+    keep_float32: tuple[str, ...] = ()
+    """Patterns of names of products that stay float32 in an int8 bundle."""
     licence: str = "unknown"
 
     def __post_init__(self) -> None:
@@ -64,6 +67,8 @@ class ExportSettings:
             raise ValueError(
                 f"precision is {self.precision!r}: it must be one of {', '.join(PRECISIONS)}"
             )
+        if self.keep_float32 and self.precision != "int8":
+            raise ValueError("keep_float32 is for int8: other precisions have no such products")
         for field in ("name", "version"):
             if not getattr(self, field):
                 raise ValueError(f"{field} is empty")
@@ -100,7 +105,9 @@ def export_bundle(
         # The float32 graphs are proved against PyTorch, and are what other precisions are held to.
         plain = staging if settings.precision == "float32" else Path(scratch)
         watch("writing graphs", 0, 1)
-        manifest = _write(checkpoint, model, plain, replace(settings, precision="float32"), [])
+        manifest = _write(
+            checkpoint, model, plain, replace(settings, precision="float32", keep_float32=()), []
+        )
         bundle = Bundle(plain, manifest)
         error = check_against_model(Graphs(bundle, GraphSettings(rows=RAGGED)), model, watch)
         if settings.precision != "float32":
@@ -166,7 +173,9 @@ def _write(
     """Graphs, weights and tokenizers; the manifest is not on disk yet."""
     architecture = model.settings
     alignment_layer = architecture.decoder_layers - 1
-    dimensions = write_graphs(model, directory, settings.precision, alignment_layer, calibration)
+    dimensions = write_graphs(
+        model, directory, settings.precision, alignment_layer, calibration, settings.keep_float32
+    )
     tokenizers = checkpoint.tokenizers.files()
     for name, content in tokenizers.items():
         (directory / name).write_bytes(content)
@@ -198,6 +207,7 @@ def write_graphs(
     precision: str,
     alignment_layer: int,
     calibration: Sequence[Sequence[int]] = (),
+    keep_float32: Sequence[str] = (),
 ) -> Dimensions:
     """The three graphs and their weights; int8 needs sentences, as ids, to find its scales on."""
     architecture = model.settings
@@ -212,8 +222,12 @@ def write_graphs(
     )
     file = WeightFile(WEIGHTS)
     weights = weights_for_graphs(model)
+    names = [linear.name for linear in weights.linears()]
+    for pattern in keep_float32:
+        if not fnmatch.filter(names, pattern):
+            raise ExportError(f"no product is named like {pattern!r}; there are {', '.join(names)}")
     way: Precision = (
-        Int8(largest_inputs(model, weights, calibration))
+        Int8(largest_inputs(model, weights, calibration), keep_float32)
         if precision == "int8"
         else Float(precision)
     )

@@ -4,6 +4,8 @@ Everything else in the graphs is the same; what differs is behind two calls, ``l
 ``lookup``.
 """
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,11 +67,16 @@ class Int8:
     element = np.float32
     hides_nan = True
 
-    def __init__(self, highest: dict[str, float]) -> None:
+    def __init__(self, highest: dict[str, float], keep: Sequence[str] = ()) -> None:
         self._highest = highest
         """The largest input of each product, by its name."""
+        self._keep = keep
+        """Patterns of names of products that stay float32, because int8 would lose quality."""
+        self._float32 = Float("float32")
 
     def linear(self, g: GraphBuilder, x_ND: str, weights: LinearWeights) -> str:
+        if any(fnmatchcase(weights.name, pattern) for pattern in self._keep):
+            return self._float32.linear(g, x_ND, weights)
         step = max(self._highest[weights.name], 1e-6) / 127
         # The bias is counted in steps too, and must fit 32 bits where a row has hardly any weight.
         bias = np.zeros(len(weights.matrix), np.float32) if weights.bias is None else weights.bias

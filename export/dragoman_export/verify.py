@@ -13,7 +13,7 @@ import torch
 from dragoman_export.errors import VerificationError
 from dragoman_server.graph_names import cross_caches
 from dragoman_server.graphs import Graphs
-from dragoman_server.reference import greedy
+from dragoman_server.reference import default_limit, greedy
 from dragoman_training.attention import record_attention
 from dragoman_training.batch import pad_sources
 from dragoman_training.evaluation import measure
@@ -174,7 +174,7 @@ def translate_text(
     for at in range(0, len(order), rows):
         numbers = order[at : at + rows]
         batch = [sources[n] for n in numbers]
-        limits = [min(2 * len(s) + 10, manifest.max_target_tokens) for s in batch]
+        limits = [default_limit(len(s), manifest.max_target_tokens) for s in batch]
         for number, found in zip(numbers, greedy(graphs, batch, limits), strict=True):
             decoded[number] = found.ids
         watch(stage, at + len(numbers), len(order))

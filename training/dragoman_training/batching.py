@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dragoman_training.token_store import TokenStore
+from dragoman_training.token_store import Examples
 
 WINDOW = 1 << 17
 _ROUNDS = 6
@@ -45,11 +45,11 @@ class Permutation:
         mask = np.uint64((1 << self._half) - 1)
         left, right = values >> half, values & mask
         for key in self._keys:
-            left, right = right, left ^ (_mix(right ^ key) & mask)
+            left, right = right, left ^ (mix(right ^ key) & mask)
         return (left << half) | right
 
 
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """SplitMix64's finaliser: every bit of the input moves every bit of the result."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -65,7 +65,7 @@ class Position:
 
 
 def batches_from(
-    store: TokenStore, position: Position, *, tokens: int, seed: int
+    examples: Examples, position: Position, *, tokens: int, seed: int
 ) -> Iterator[tuple[Indices, Position]]:
     """Batches without end, each with the position that follows it."""
     epoch, skip = position.epoch, position.batch
@@ -73,7 +73,7 @@ def batches_from(
         ended = Position(epoch + 1)
         count = 0
         pending: Indices | None = None
-        for batch in epoch_batches(store, epoch, tokens=tokens, seed=seed):
+        for batch in epoch_batches(examples, epoch, tokens=tokens, seed=seed):
             # One batch is held back, because the last of an epoch is followed by the next epoch.
             if pending is not None and count > skip:
                 yield pending, Position(epoch, count)
@@ -85,13 +85,13 @@ def batches_from(
 
 
 def epoch_batches(
-    store: TokenStore, epoch: int, *, tokens: int, seed: int, window: int = WINDOW
+    examples: Examples, epoch: int, *, tokens: int, seed: int, window: int = WINDOW
 ) -> Iterator[Indices]:
     """The batches of one epoch; each pair is in exactly one."""
-    order = Permutation(len(store), (seed, epoch))
-    for number, at in enumerate(range(0, len(store), window)):
+    order = Permutation(len(examples), (seed, epoch))
+    for number, at in enumerate(range(0, len(examples), window)):
         indices = order[at : at + window]
-        lengths = store.lengths(indices) + 1  # each side gains a begin or end token
+        lengths = examples.lengths(indices) + 1  # each side gains a begin or end token
         by_length = _serpentine(lengths)
         batches = list(_cut(indices[by_length], lengths[by_length], tokens))
         rng = np.random.default_rng((seed, epoch, number))

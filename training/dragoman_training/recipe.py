@@ -35,10 +35,16 @@ class DataSettings:
     max_ratio: float = 4.0
     """Pairs with one side more than this many times longer are left out."""
     remove_duplicates: bool = True
+    joined: float = 0.0
+    """Longer examples to train on beside the pairs, made of several joined: as a share of them."""
+    joined_pairs: int = 4
+    """Most pairs in a joined example."""
 
     def __post_init__(self) -> None:
         at_least(2, "max_tokens", self.max_tokens)
         at_least(1, "max_ratio", self.max_ratio)
+        at_least(0, "joined", self.joined)
+        at_least(2, "joined_pairs", self.joined_pairs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import json
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,17 @@ _SIDES = ("source", "target")
 class TokenPair(NamedTuple):
     source: npt.NDArray[np.int64]
     target: npt.NDArray[np.int64]
+
+
+class Examples(Protocol):
+    """Sentence pairs to train on, by number."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> TokenPair: ...
+
+    def lengths(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Tokens of each pair's source and target, without special tokens; shape [pairs, 2]."""
 
 
 class TokenStoreWriter:
@@ -82,7 +93,6 @@ class TokenStore:
         return TokenPair(source, target)
 
     def lengths(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Tokens of each pair's source and target, without special tokens; shape [pairs, 2]."""
         return np.stack([o[indices + 1] - o[indices] for o in self._offsets], axis=1)
 
     @property

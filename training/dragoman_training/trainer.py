@@ -22,12 +22,14 @@ from dragoman_training.batching import Indices, Position, batches_from
 from dragoman_training.checkpoint import Checkpoint, load_weights, weights_of
 from dragoman_training.distributed import World
 from dragoman_training.errors import CheckpointError, DivergedError, RecipeError
+from dragoman_training.joined import JoinedPairs
 from dragoman_training.objective import Objective
 from dragoman_training.precision import autocast_dtype
 from dragoman_training.prepare import PreparedData
 from dragoman_training.recipe import Recipe
 from dragoman_training.records import StepRecord, ValidationRecord
 from dragoman_training.schedule import learning_rate
+from dragoman_training.token_store import Examples, TokenStore
 from dragoman_training.transformer import Transformer
 
 
@@ -99,12 +101,13 @@ class Trainer:
         self._skipped = 0
         self._clock = time.perf_counter()
         self.progress.metric = recipe.validation.metric
+        self.examples = _examples(recipe, data.train)
         self._rewind()
 
     def _rewind(self) -> None:
         """Read the data from the position that the progress says."""
         self._batches = batches_from(
-            self.data.train,
+            self.examples,
             self.progress.position,
             tokens=self.recipe.training.batch_tokens,
             seed=self.recipe.seed,
@@ -115,7 +118,7 @@ class Trainer:
         settings = self.recipe.training
         progress = self.progress
         drawn = [next(self._batches) for _ in range(settings.accumulate)]
-        tokens = sum(int((self.data.train.lengths(b)[:, 1] + 1).sum()) for b, _ in drawn)
+        tokens = sum(int((self.examples.lengths(b)[:, 1] + 1).sum()) for b, _ in drawn)
         step = progress.step + 1
         rate = learning_rate(step, settings, self.recipe.model.width)
         for group in self.optimizer.param_groups:
@@ -155,7 +158,7 @@ class Trainer:
         # A process without a share must still take part when gradients are added up.
         weight = 1.0 if len(mine) else 0.0
         batch = Batch.of(
-            [self.data.train[int(i)] for i in (mine if len(mine) else indices[:1])],
+            [self.examples[int(i)] for i in (mine if len(mine) else indices[:1])],
             self.world.device,
         )
         parallel = self._parallel
@@ -257,6 +260,19 @@ class Trainer:
         if self.progress.scaler:
             self._scaler.load_state_dict(self.progress.scaler)
         self._rewind()
+
+
+def _examples(recipe: Recipe, store: TokenStore) -> Examples:
+    data = recipe.data
+    if not data.joined:
+        return store
+    return JoinedPairs(
+        store,
+        share=data.joined,
+        most=data.joined_pairs,
+        max_tokens=data.max_tokens,
+        seed=recipe.seed,
+    )
 
 
 def _step_seed(seed: int, step: int, rank: int) -> int:

@@ -1,0 +1,58 @@
+"""Longer examples out of short ones: several sentence pairs, one after the other.
+
+A corpus of single sentences teaches a model nothing of longer texts: it stops after the first full
+stop, or loses its place. Joined pairs are made of members drawn at random, so that a corpus sorted
+by its text does not join a sentence with its own variants. They are computed when they are asked
+for, and stored nowhere. The tokens of two texts joined by a space are those of the one and then
+those of the other, because no piece of a vocabulary crosses a space.
+"""
+
+import numpy as np
+
+from dragoman_training.batching import Indices, mix
+from dragoman_training.token_store import TokenPair, TokenStore
+
+
+class JoinedPairs:
+    """The pairs of a store, followed by joined ones: ``share`` times as many.
+
+    A joined pair has 2 to ``most`` members, as long as each side stays below ``max_tokens``.
+    """
+
+    def __init__(
+        self, store: TokenStore, *, share: float, most: int, max_tokens: int, seed: int
+    ) -> None:
+        self._store = store
+        self._joined = round(share * len(store))
+        self._most = most
+        self._limit = max_tokens - 1  # the end token takes a place
+        self._keys = np.random.default_rng((seed, most)).integers(0, 2**63, 2, dtype=np.uint64)
+
+    def __len__(self) -> int:
+        return len(self._store) + self._joined
+
+    def __getitem__(self, index: int) -> TokenPair:
+        if index < len(self._store):
+            return self._store[index]
+        members, lengths = self._members(np.array([index], np.int64))
+        pairs = [self._store[member] for member in members[0, lengths[0, :, 0] > 0].tolist()]
+        source, target = (np.concatenate(side) for side in zip(*pairs, strict=True))
+        return TokenPair(source, target)
+
+    def lengths(self, indices: Indices) -> Indices:
+        lengths = np.empty((len(indices), 2), np.int64)
+        joined = indices >= len(self._store)
+        lengths[~joined] = self._store.lengths(indices[~joined])
+        lengths[joined] = self._members(indices[joined])[1].sum(axis=1)
+        return lengths
+
+    def _members(self, indices: Indices) -> tuple[Indices, Indices]:
+        """Each joined pair's possible members, and their lengths: 0 for those that are left out."""
+        numbers = (indices - len(self._store)).astype(np.uint64)
+        places = numbers[:, None] * np.uint64(self._most) + np.arange(self._most, dtype=np.uint64)
+        members = (mix(places ^ self._keys[0]) % np.uint64(len(self._store))).astype(np.int64)
+        wanted = 2 + mix(numbers ^ self._keys[1]) % np.uint64(self._most - 1)
+        lengths = self._store.lengths(members.reshape(-1)).reshape(*members.shape, 2)
+        fits = (lengths.cumsum(axis=1) <= self._limit).all(axis=2)
+        fits &= np.arange(self._most) < wanted[:, None]
+        return members, np.where(fits[..., None], lengths, 0)

@@ -7,16 +7,29 @@ for, and stored nowhere. The tokens of two texts joined by a space are those of 
 those of the other, because no piece of a vocabulary crosses a space.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from dragoman_training.batching import Indices, mix
 from dragoman_training.token_store import TokenPair, TokenStore
 
 
+class _Members(NamedTuple):
+    """Of joined pairs: the pairs drawn for each, their lengths, and which of them it takes."""
+
+    pairs: Indices
+    lengths: Indices
+    taken: npt.NDArray[np.bool_]
+
+
 class JoinedPairs:
     """The pairs of a store, followed by joined ones: ``share`` times as many.
 
-    A joined pair has 2 to ``most`` members, as long as each side stays below ``max_tokens``.
+    A joined pair has 2 to ``most`` members, or as many of them as fit: each side has at most
+    ``max_tokens``, the end token included. The first always fits, because the store was filtered by
+    the same limit.
     """
 
     def __init__(
@@ -34,25 +47,27 @@ class JoinedPairs:
     def __getitem__(self, index: int) -> TokenPair:
         if index < len(self._store):
             return self._store[index]
-        members, lengths = self._members(np.array([index], np.int64))
-        pairs = [self._store[member] for member in members[0, lengths[0, :, 0] > 0].tolist()]
-        source, target = (np.concatenate(side) for side in zip(*pairs, strict=True))
-        return TokenPair(source, target)
+        drawn = self._draw(np.array([index], np.int64))
+        members = [self._store[member] for member in drawn.pairs[drawn.taken].tolist()]
+        return TokenPair(
+            np.concatenate([member.source for member in members]),
+            np.concatenate([member.target for member in members]),
+        )
 
     def lengths(self, indices: Indices) -> Indices:
         lengths = np.empty((len(indices), 2), np.int64)
         joined = indices >= len(self._store)
         lengths[~joined] = self._store.lengths(indices[~joined])
-        lengths[joined] = self._members(indices[joined])[1].sum(axis=1)
+        drawn = self._draw(indices[joined])
+        lengths[joined] = np.where(drawn.taken[..., None], drawn.lengths, 0).sum(axis=1)
         return lengths
 
-    def _members(self, indices: Indices) -> tuple[Indices, Indices]:
-        """Each joined pair's possible members, and their lengths: 0 for those that are left out."""
+    def _draw(self, indices: Indices) -> _Members:
         numbers = (indices - len(self._store)).astype(np.uint64)
         places = numbers[:, None] * np.uint64(self._most) + np.arange(self._most, dtype=np.uint64)
-        members = (mix(places ^ self._keys[0]) % np.uint64(len(self._store))).astype(np.int64)
+        pairs = (mix(places ^ self._keys[0]) % np.uint64(len(self._store))).astype(np.int64)
         wanted = 2 + mix(numbers ^ self._keys[1]) % np.uint64(self._most - 1)
-        lengths = self._store.lengths(members.reshape(-1)).reshape(*members.shape, 2)
-        fits = (lengths.cumsum(axis=1) <= self._limit).all(axis=2)
-        fits &= np.arange(self._most) < wanted[:, None]
-        return members, np.where(fits[..., None], lengths, 0)
+        lengths = self._store.lengths(pairs.reshape(-1)).reshape(*pairs.shape, 2)
+        taken = (lengths.cumsum(axis=1) <= self._limit).all(axis=2)
+        taken &= np.arange(self._most) < wanted[:, None]
+        return _Members(pairs, lengths, taken)

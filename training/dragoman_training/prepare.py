@@ -29,6 +29,11 @@ Watch = Callable[[str, int, int | None], None]
 
 _CHUNK = 4096
 _META = "prepared.json"
+_UNRELATED = {
+    *("train_source", "train_target", "valid_source", "valid_target"),
+    *("joined", "joined_pairs"),  # examples are joined when they are drawn
+}
+"""Settings of data that the prepared data does not depend on."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +107,11 @@ def _corpus(recipe: Recipe, split: str, staging: Path | None = None) -> Parallel
 def _relevant(recipe: Recipe) -> dict[str, Any]:
     """The settings that the prepared data depends on; not the paths, which may move."""
     settings = recipe.to_dict()
-    paths = ("train_source", "train_target", "valid_source", "valid_target")
     return {
         "seed": recipe.seed,
         "toy": settings["toy"],
         "tokenizer": settings["tokenizer"],
-        "data": {key: value for key, value in settings["data"].items() if key not in paths},
+        "data": {key: value for key, value in settings["data"].items() if key not in _UNRELATED},
         "model.max_length": recipe.model.max_length,
     }
 
@@ -118,7 +122,9 @@ def _describe(path: Path) -> dict[str, Any]:
 
 def _check_unchanged(recipe: Recipe, directory: Path) -> None:
     meta = json.loads((directory / _META).read_text())
-    if meta["settings"] != json.loads(json.dumps(_relevant(recipe))):
+    then = meta["settings"]
+    then["data"] = {key: value for key, value in then["data"].items() if key not in _UNRELATED}
+    if then != json.loads(json.dumps(_relevant(recipe))):
         raise RecipeError(
             f"{directory} was prepared with other settings of data, tokenizer, toy, seed or "
             "max_length: choose another --output"

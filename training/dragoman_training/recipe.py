@@ -44,7 +44,9 @@ class DataSettings:
         at_least(2, "max_tokens", self.max_tokens)
         at_least(1, "max_ratio", self.max_ratio)
         at_least(0, "joined", self.joined)
+        at_most(10, "joined", self.joined)
         at_least(2, "joined_pairs", self.joined_pairs)
+        at_most(64, "joined_pairs", self.joined_pairs)  # each joined example draws so many
 
 
 @dataclass(frozen=True, kw_only=True)

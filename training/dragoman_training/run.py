@@ -41,7 +41,7 @@ from dragoman_training.files import locked_directory, made_directory, remove_par
 from dragoman_training.interrupts import StopRequest, exit_on_termination
 from dragoman_training.precision import autocast_dtype, check_compiler
 from dragoman_training.prepare import PreparedData, load_prepared, prepare
-from dragoman_training.recipe import Recipe, flat, read_dict
+from dragoman_training.recipe import Recipe, flat, read_dict, recipe_from_dict
 from dragoman_training.records import Observer, ValidationRecord
 from dragoman_training.trainer import Trainer
 from dragoman_training.validation import Validator
@@ -295,6 +295,7 @@ class _Run:
             "parameters": sum(w.numel() for w in weights_of(self.trainer.model).values()),
             "vocabulary": self.data.tokenizers.target.size,
             "pairs": len(self.data.train),
+            "joined": len(self.trainer.examples) - len(self.data.train),
             "source_tokens": source_tokens,
             "target_tokens": target_tokens,
             "dropped": {k: count for k, count in dropped.items() if k != "kept" and count},
@@ -351,7 +352,12 @@ def _check_is_a_run(output: Path) -> None:
 
 def _check_same_recipe(recipe: Recipe, output: Path) -> None:
     """A run goes on only with what it began with, or its result would be of neither recipe."""
-    before, now = flat(read_dict(output / _RECIPE)), flat(json.loads(_dump(recipe)))
+    try:
+        # What an older version did not know yet has its default.
+        stored = recipe_from_dict(read_dict(output / _RECIPE))
+    except RecipeError as error:
+        raise RecipeError(f"{output / _RECIPE}: {error}") from None
+    before, now = (flat(json.loads(_dump(r))) for r in (stored, recipe))
     may_change: tuple[str, ...] = MAY_CHANGE
     if recipe.training.schedule == "cosine":  # its rate depends on the number of steps
         may_change = tuple(key for key in may_change if key != "training.max_steps")

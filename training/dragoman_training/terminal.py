@@ -86,6 +86,8 @@ class Terminal(Observer):
             f"[bold]{facts['pairs']:,}[/] sentence pairs ({facts['source_tokens']:,} source and "
             f"{facts['target_tokens']:,} target tokens); dropped: {dropped or 'none'}"
         )
+        if facts["joined"]:
+            self._print(f"[bold]{facts['joined']:,}[/] longer examples of several pairs joined")
         self._print(
             f"[bold]{facts['parameters']:,}[/] parameters, vocabulary of {facts['vocabulary']:,}, "
             f"on {facts['device']}" + (f" in {processes} processes" if processes > 1 else "")

@@ -5,6 +5,7 @@ binds them as input and output at the same address, sends integers in and takes 
 Which device they are on is the only difference between CPU and GPU.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,6 +103,10 @@ class Graphs:
             (MOVE, self._move, self._self_names + self._cross_names),
         ):
             _check_caches(bundle.path / graph, session, {name: self._line[name] for name in names})
+        self._allocate()
+
+    def _allocate(self) -> None:
+        settings, manifest = self.settings, self.manifest
         self._caches = {
             name: _Buffer((settings.rows, *line), self._element, settings.device)
             for name, line in self._line.items()
@@ -110,6 +115,22 @@ class Graphs:
         self._log_probs = _Buffer(scores, np.float32, settings.device)
         self._bindings: dict[int, ort.IOBinding] = {}
         """Of steps, by their number of rows: the caches stay bound."""
+        self._run_options = ort.RunOptions()
+
+    def replica(self) -> "Graphs":
+        """The same sessions, so the same weights, with caches of its own."""
+        replica = copy.copy(self)
+        replica._allocate()
+        return replica
+
+    def interrupt(self, interrupted: bool = True) -> None:
+        """Make the call that is running fail soon, and every later one until this is undone."""
+        self._run_options.terminate = interrupted
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Memory of the caches and of the log-probabilities."""
+        return sum(b.bytes for b in (*self._caches.values(), self._log_probs))
 
     def encode(self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints) -> None:
         """Read sentences into the cross caches of rows; a sentence may fill several rows."""
@@ -125,7 +146,7 @@ class Graphs:
         self._bind(binding, "sentences", sentences)
         self._bind(binding, "rows", rows)
         self._bind_caches(binding, self._cross_names, self.settings.rows)
-        self._encoder.run_with_iobinding(binding)
+        self._encoder.run_with_iobinding(binding, self._run_options)
 
     def step(
         self,
@@ -168,7 +189,7 @@ class Graphs:
             binding.bind_cpu_input(name, np.array([value], kind))
         for name in _STEP_OUTPUTS:
             binding.bind_output(name, "cpu")
-        self._decoder.run_with_iobinding(binding)
+        self._decoder.run_with_iobinding(binding, self._run_options)
         return StepResult(*(o.numpy() for o in binding.get_outputs()[: len(_STEP_OUTPUTS)]))
 
     def _step_binding(self, rows: int) -> ort.IOBinding:
@@ -202,11 +223,15 @@ class Graphs:
         self._bind(binding, "self_length", np.array([self_length]))
         self._bind(binding, "cross_length", np.array([cross_length]))
         self._bind_caches(binding, self._self_names + self._cross_names, self.settings.rows)
-        self._move.run_with_iobinding(binding)
+        self._move.run_with_iobinding(binding, self._run_options)
 
     def log_probs(self, rows: int) -> Floats:
         """Of every token, for the first rows, as the last step left them: a copy to the host."""
         return self._log_probs.numpy()[:rows].copy()
+
+    def log_probs_of(self, row: int) -> Floats:
+        """Of every token, for one row, as the last step left them: a copy to the host."""
+        return self._log_probs.numpy()[row].copy()
 
     def cache(self, name: str) -> npt.NDArray[np.floating]:
         """A whole cache, as a copy on the host: for checking graphs, not for serving."""
@@ -264,6 +289,7 @@ class _Buffer:
         # apart, so with small ones looking up their addresses takes as long as reading them.
         self._host = np.empty(shape, kind)
         self._host.fill(0)
+        self.bytes = self._host.nbytes
         self._value: ort.OrtValue | None = None
         self.pointer: int = self._host.ctypes.data
         if device != "cpu":

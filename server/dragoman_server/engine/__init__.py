@@ -1,0 +1,1 @@
+"""The engine: many translations at once, each as if it were alone."""

@@ -1,0 +1,93 @@
+"""Penalties and bans: which logits of which rows to change, from each row's own history."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman_server.engine.core import Options
+from dragoman_server.engine.rows import Rows
+from dragoman_server.graphs import Adjustments
+
+Codes = npt.NDArray[np.int64]
+"""row x vocabulary + token."""
+
+
+def is_constrained(options: Options) -> bool:
+    return bool(
+        options.repetition_penalty != 1.0
+        or options.no_repeat_ngram
+        or options.suppressed
+        or options.min_tokens
+    )
+
+
+def adjustments(
+    rows: Rows, groups: Sequence[tuple[Options, Codes]], *, vocabulary: int, end: int
+) -> Adjustments | None:
+    """For groups of rows with the same options. None where nothing is to be changed."""
+    places: list[Codes] = []
+    factors: list[npt.NDArray[np.float32]] = []
+    offsets: list[npt.NDArray[np.float32]] = []
+    for options, members in groups:
+        banned = np.unique(np.concatenate(_banned(rows, options, members, vocabulary, end)))
+        penalised = _penalised(rows, options, members, vocabulary)
+        # A place may be named once only: what is banned needs no penalty.
+        penalised = np.setdiff1d(penalised, banned, assume_unique=True)
+        for codes, factor, offset in (
+            (banned, 1.0, -np.inf),
+            (penalised, options.repetition_penalty, 0.0),
+        ):
+            places.append(codes)
+            factors.append(np.full(len(codes), factor, np.float32))
+            offsets.append(np.full(len(codes), offset, np.float32))
+    codes = np.concatenate(places) if places else np.zeros(0, np.int64)
+    if not len(codes):
+        return None
+    return Adjustments(
+        np.stack(np.divmod(codes, vocabulary), axis=1),
+        np.concatenate(factors),
+        np.concatenate(offsets),
+    )
+
+
+def _penalised(rows: Rows, options: Options, members: Codes, vocabulary: int) -> Codes:
+    if options.repetition_penalty == 1.0:
+        return np.zeros(0, np.int64)
+    history, valid = _history(rows, members)
+    return np.unique((members[:, None] * vocabulary + history)[valid])
+
+
+def _banned(rows: Rows, options: Options, members: Codes, vocabulary: int, end: int) -> list[Codes]:
+    first = members * vocabulary
+    banned = [
+        (first[:, None] + np.array(options.suppressed, np.int64)).reshape(-1),
+        first[rows.past[members] < options.min_tokens] + end,
+    ]
+    if options.no_repeat_ngram:
+        history, valid = _history(rows, members)
+        repeats = _repeats(history, valid, rows.past[members], options.no_repeat_ngram)
+        banned.append((first[:, None] + history)[repeats])
+    return banned
+
+
+def _history(rows: Rows, members: Codes) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """Tokens so far of each row, and where there is one."""
+    past = rows.past[members]
+    longest = int(past.max())
+    return rows.ids[members, :longest], np.arange(longest) < past[:, None]
+
+
+def _repeats(
+    history: Codes, valid: npt.NDArray[np.bool_], past: Codes, n: int
+) -> npt.NDArray[np.bool_]:
+    """Tokens that stand where the same n - 1 tokens came before as come now."""
+    if history.shape[1] < n:
+        return np.zeros_like(valid)
+    repeats = valid.copy()
+    repeats[:, : n - 1] = False
+    for back in range(1, n):
+        newest = history[np.arange(len(past)), np.maximum(past - back, 0)][:, None]
+        repeats[:, back:] &= history[:, : history.shape[1] - back] == newest
+    repeats[past < n] = False
+    return repeats

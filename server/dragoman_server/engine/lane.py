@@ -1,0 +1,305 @@
+"""A lane: the rows of one replica, and a turn of theirs: leave, admit, encode, step, select.
+
+It knows no queue, no thread and no clock but the one for its own figures.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman_server.engine import beams, constraints, sampling
+from dragoman_server.engine.core import Answer, Failure, Finish, NewToken, Options, Report, Ticket
+from dragoman_server.engine.rows import Job, Rows, Running
+from dragoman_server.graphs import Adjustments, Graphs, StepResult
+
+_CALL_TOKENS = 32
+"""What a call of the encoder costs beside its tokens, in tokens."""
+
+
+class Lane:
+    def __init__(self, graphs: Graphs, number: int) -> None:
+        manifest = graphs.manifest
+        self.graphs = graphs
+        self.number = number
+        self.rows = Rows(
+            graphs.settings.rows, manifest.max_target_tokens, manifest.max_source_tokens
+        )
+        self._special = manifest.special_ids
+        self._vocabulary = manifest.dimensions.target_vocabulary
+        self._running: dict[Ticket, Running] = {}
+        self._constrained: dict[Options, list[Running]] = {}
+
+    @property
+    def running(self) -> int:
+        """Sentences that hold rows."""
+        return len(self._running)
+
+    def leave(self, tickets: Sequence[tuple[Ticket, Failure]], report: Report) -> None:
+        """Let sentences go before their end."""
+        for ticket, failure in tickets:
+            if ticket in self._running:
+                self._end(self._running[ticket], report, failure)
+
+    def fail_all(self, failure: Failure, report: Report) -> None:
+        """Let everything go: the next turn begins with empty rows."""
+        for running in list(self._running.values()):
+            self._end(running, report, failure)
+
+    def admit(self, jobs: Sequence[Job], report: Report) -> None:
+        """Give sentences their rows and read them into the caches."""
+        now = time.monotonic()
+        placed: list[Running] = []
+        for job in jobs:
+            running = self.rows.place(job, self._special.begin, self._candidates(job.options))
+            job.timing.admitted = now
+            self._running[job.ticket] = running
+            if constraints.is_constrained(job.options):
+                self._constrained.setdefault(job.options, []).append(running)
+            placed.append(running)
+        placed.sort(key=lambda r: len(r.job.sentence.source))
+        for group in _groups_of_like_length(placed):
+            try:
+                self._encode(group, report)
+            except Exception:
+                for running in group:
+                    self._end(running, report, Failure.FAULT)
+                report.faults += 1
+        report.encode_seconds += time.monotonic() - now
+
+    def step(self, report: Report) -> None:
+        """One token for every sentence."""
+        self._compact()
+        rows, count = self.rows, self.rows.count
+        if not count:
+            return
+        past = rows.past[:count]
+        is_forced = past < rows.forced_length[:count]
+        given = np.where(is_forced, rows.forced[np.arange(count), past], self._special.end)
+        begun = time.monotonic()
+        result = self.graphs.step(
+            rows.token[:count],
+            past,
+            rows.source_length[:count],
+            candidates=min(int(rows.candidates[:count].max()), self._vocabulary),
+            given_ids=given,
+            adjustments=self._adjustments(),
+        )
+        ended = time.monotonic()
+        report.rows = count
+        report.step_seconds = ended - begun
+        for running in self._running.values():
+            running.steps += 1
+            if running.steps == 1:
+                running.job.timing.first_token = ended
+        self._drop_poisoned(result, report)
+        is_forced = past < rows.forced_length[:count]  # no longer those of dropped rows
+        self._record_alignment(result)
+        self._advance_beams(result, is_forced, report)
+        self._advance_others(result, is_forced, given, report)
+
+    def _candidates(self, options: Options) -> int:
+        """How many of the best tokens the selection of a row looks at."""
+        if options.beam > 1:
+            return 2 * options.beam
+        if options.sampling and sampling.is_listed(options.sampling):
+            return options.sampling.top_k
+        return 1
+
+    def _encode(self, group: list[Running], report: Report) -> None:
+        lengths = np.array([len(r.job.sentence.source) + 1 for r in group])
+        ids = np.full((len(group), int(lengths.max())), self._special.pad, np.int64)
+        for line, running in zip(ids, group, strict=True):
+            source = running.job.sentence.source
+            line[: len(source)] = source
+            line[len(source)] = self._special.end
+        sentences = np.repeat(np.arange(len(group)), [len(r.rows) for r in group])
+        rows = np.array([row for r in group for row in r.rows])
+        self.graphs.encode(ids, lengths, sentences, rows)
+        report.encoded += len(group)
+        report.source_tokens += int(lengths.sum())
+        report.padding += ids.size - int(lengths.sum())
+
+    def _compact(self) -> None:
+        sources, destinations = self.rows.holes_to_fill()
+        if sources:
+            self.graphs.move(
+                sources,
+                destinations,
+                self_length=int(self.rows.past[sources].max()),
+                cross_length=int(self.rows.source_length[sources].max()),
+            )
+            self.rows.move(sources, destinations)
+
+    def _adjustments(self) -> Adjustments | None:
+        if not self._constrained:
+            return None
+        rows = self.rows
+        groups = []
+        for options, members in self._constrained.items():
+            lines = np.array([row for running in members for row in running.rows])
+            # What is forced comes whatever the options say, at the model's own price.
+            lines = lines[rows.past[lines] >= rows.forced_length[lines]]
+            if len(lines):
+                groups.append((options, lines))
+        return constraints.adjustments(
+            rows, groups, vocabulary=self._vocabulary, end=self._special.end
+        )
+
+    def _drop_poisoned(self, result: StepResult, report: Report) -> None:
+        sick = ~np.isfinite(result.row_sums) | np.isnan(result.top_log_probs[:, 0])
+        if sick.any():
+            owners = [self.rows.owner[row] for row in np.flatnonzero(sick).tolist()]
+            for running in dict.fromkeys(o for o in owners if o is not None):
+                self._end(running, report, Failure.POISONED)
+
+    def _record_alignment(self, result: StepResult) -> None:
+        for running in self._running.values():
+            if running.job.options.alignment:
+                self.rows.record_alignment(running.rows, result.alignment)
+
+    def _advance_beams(
+        self, result: StepResult, is_forced: npt.NDArray[np.bool_], report: Report
+    ) -> None:
+        rows, end = self.rows, self._special.end
+        groups: dict[int, list[Running]] = {}
+        done: list[Running] = []
+        for running in self._running.values():
+            row, beam = running.rows[0], running.job.options.beam
+            if beam == 1 or is_forced[row]:
+                continue
+            if rows.past[row] + 1 >= rows.limit[row]:
+                beams.finish_at_limit(rows, running, result, end)
+                done.append(running)
+            else:
+                groups.setdefault(beam, []).append(running)
+        for group in groups.values():
+            done += beams.advance(rows, group, result, end, self._move_beams)
+        for running in done:
+            self._end(running, report)
+
+    def _move_beams(
+        self, sources: npt.NDArray[np.int64], destinations: npt.NDArray[np.int64], length: int
+    ) -> None:
+        """All hypotheses of a sentence have its source in their cross caches already."""
+        self.graphs.move(sources.tolist(), destinations.tolist(), length, cross_length=0)
+
+    def _advance_others(
+        self,
+        result: StepResult,
+        is_forced: npt.NDArray[np.bool_],
+        given: npt.NDArray[np.int64],
+        report: Report,
+    ) -> None:
+        """Rows that choose for themselves, and rows whose token is given."""
+        rows, end = self.rows, self._special.end
+        count = len(is_forced)
+        past = rows.past[:count]
+        single = rows.single[:count]
+        at_limit = single & ~is_forced & (past + 1 >= rows.limit[:count])
+        token = result.top_ids[:, 0].copy()
+        log_prob = result.top_log_probs[:, 0].copy()
+        self._draw(result, single & ~is_forced & ~at_limit, token, log_prob)
+        is_given = is_forced | at_limit
+        by_itself = token == end
+        token[is_given] = given[is_given]
+        log_prob[is_given] = result.given_log_probs[is_given]
+
+        for row in np.flatnonzero(single & (token == end)).tolist():
+            running = rows.owner[row]
+            assert running is not None
+            cut = at_limit[row] and not by_itself[row]
+            finish = Finish.LENGTH if cut else Finish.END
+            beams.keep(
+                running,
+                beams.hypothesis(rows, running, row, float(log_prob[row]), finish),
+            )
+            self._end(running, report)
+        going = np.flatnonzero((rows.single[:count] | is_forced) & (token != end))
+        rows.ids[going, past[going]] = token[going]
+        rows.log_probs[going, past[going]] = log_prob[going]
+        rows.total[going] += log_prob[going]
+        rows.token[going] = token[going]
+        rows.past[going] += 1
+        for row in going[rows.stream[going]].tolist():
+            running = rows.owner[row]
+            assert running is not None
+            report.tokens.append(
+                NewToken(running.job.ticket, int(token[row]), float(log_prob[row]))
+            )
+
+    def _draw(
+        self,
+        result: StepResult,
+        free: npt.NDArray[np.bool_],
+        token: npt.NDArray[np.int64],
+        log_prob: npt.NDArray[np.float32],
+    ) -> None:
+        """Put what is drawn in the place of the best token, in the rows that sample."""
+        rows = self.rows
+        listed: list[tuple[int, Running]] = []
+        others: list[tuple[int, Running]] = []
+        for running in self._running.values():
+            row, options = running.rows[0], running.job.options
+            if options.sampling and free[row]:
+                (listed if sampling.is_listed(options.sampling) else others).append((row, running))
+        if not listed and not others:
+            return
+        drawn = [*listed, *others]
+        uniform = sampling.uniform(
+            np.array([running.job.seed for _, running in drawn], np.uint64),
+            rows.past[[row for row, _ in drawn]],
+        )
+        if listed:
+            at = np.array([row for row, _ in listed])
+            samplings = [s for _, r in listed if (s := r.job.options.sampling)]
+            places = sampling.draw_listed(
+                result.top_log_probs[at], samplings, uniform[: len(listed)]
+            )
+            token[at] = result.top_ids[at, places]
+            log_prob[at] = result.top_log_probs[at, places]
+        for (row, running), number in zip(others, uniform[len(listed) :].tolist(), strict=True):
+            log_probs = self.graphs.log_probs_of(row)
+            chosen = running.job.options.sampling
+            assert chosen is not None
+            token[row] = sampling.draw_any(log_probs, chosen, number)
+            log_prob[row] = log_probs[token[row]]
+
+    def _end(self, running: Running, report: Report, failure: Failure | None = None) -> None:
+        """Answer a sentence and free its rows."""
+        job = running.job
+        job.timing.finished = time.monotonic()
+        if not failure:
+            report.target_tokens += len(running.finished[0].ids) + 1
+        report.answers.append(
+            Answer(
+                job.ticket,
+                hypotheses=() if failure else tuple(running.finished),
+                failure=failure,
+                timing=job.timing,
+                source_tokens=len(job.sentence.source),
+                steps=running.steps,
+            )
+        )
+        self.rows.free(running)
+        del self._running[job.ticket]
+        if constraints.is_constrained(job.options):
+            members = self._constrained[job.options]
+            members.remove(running)
+            if not members:
+                del self._constrained[job.options]
+
+
+def _groups_of_like_length(placed: list[Running]) -> Iterator[list[Running]]:
+    """Sentences, shortest first, in calls of the encoder: as few as padding is worth."""
+    group: list[Running] = []
+    for running in placed:
+        length = len(running.job.sentence.source) + 1
+        padding = sum(length - len(r.job.sentence.source) - 1 for r in group)
+        if group and padding > _CALL_TOKENS + length * len(group) // 4:
+            yield group
+            group = []
+        group.append(running)
+    if group:
+        yield group

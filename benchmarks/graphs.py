@@ -23,14 +23,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman_export.export import write_graphs
-from dragoman_server.bundle import Bundle, Manifest, SpecialIds
 from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_training.settings import PRESETS, TransformerSettings
-from dragoman_training.transformer import Transformer
+from dragoman_training.settings import PRESETS
+from seeded import SOURCE, export, seeded_model
 
 ROWS = (1, 8, 32, 64)
-SOURCE, STEPS = 20, 12
+STEPS = 12
 SHORT, LONG, LONG_ROWS = 10, 250, 32
 LEAST = {1: 2.0, 64: 1.15}
 PRECISIONS = ("float32", "int8")
@@ -61,30 +59,6 @@ def measure_machine(threads: int) -> Machine:
     product = best_of(lambda: a @ a)
     read = best_of(lambda: large.sum())
     return Machine(2 * 2048**3 / product / 1e9, large.numel() * 4 / read)
-
-
-def export(model: Transformer, precision: str, directory: Path, vocabulary: int) -> Bundle:
-    rng = np.random.default_rng(1)
-    calibration = [rng.integers(4, vocabulary, SOURCE).tolist() for _ in range(8)]
-    directory.mkdir()
-    layer = model.settings.decoder_layers - 1
-    dimensions = write_graphs(model, directory, precision, layer, calibration)
-    manifest = Manifest(
-        name="seeded",
-        version="1",
-        source_language="",
-        target_language="",
-        precision=precision,
-        dimensions=dimensions,
-        max_source_tokens=model.settings.max_length,
-        max_target_tokens=model.settings.max_length,
-        special_ids=SpecialIds(pad=0, unknown=1, begin=2, end=3),
-        source_tokenizer="",
-        target_tokenizer="",
-        alignment_layer=layer,
-        licence="",
-    )
-    return Bundle(directory, manifest)
 
 
 class Timer:
@@ -140,15 +114,14 @@ def long_past(timers: dict[str, Timer], rounds: int) -> dict[str, float]:
 
 def run(arguments: argparse.Namespace, threads: int, directory: Path) -> list[str]:
     """Print the figures for a number of threads. Returns what falls short."""
-    settings = TransformerSettings(**PRESETS[arguments.preset])
     vocabulary = arguments.vocabulary
     machine = measure_machine(threads)
-    torch.manual_seed(1)
-    model = Transformer(settings, source_vocabulary=vocabulary, target_vocabulary=vocabulary).eval()
+    model = seeded_model(arguments.preset, vocabulary)
+    settings = model.settings
     timers = {
         name: Timer(
             Graphs(
-                export(model, name, directory / f"{name}-{threads}", vocabulary),
+                export(model, name, directory / f"{name}-{threads}"),
                 GraphSettings(rows=max(ROWS), threads=threads),
             ),
             vocabulary,

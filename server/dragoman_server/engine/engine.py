@@ -56,7 +56,10 @@ class SentenceError(ValueError):
 class EngineSettings:
     device: str = "cpu"
     rows: int = 64
-    """Hypotheses that are decoded at a time, over all replicas."""
+    """Hypotheses that one request may have decoded at a time, over all replicas.
+
+    Each replica has ``max_beam`` rows beside them, for requests that hold none.
+    """
     replicas: int | None = None
     """Lanes that run side by side with the same weights; unset: to suit the cores."""
     threads: int | None = None
@@ -77,10 +80,6 @@ class EngineSettings:
                 raise ValueError(f"{name} is {value}: it must be at least 1")
         if self.max_beam > 32:
             raise ValueError(f"max_beam is {self.max_beam}: it must be at most 32")
-        if self.resolved.rows_per_lane < self.max_beam:
-            raise ValueError(
-                f"max_beam is {self.max_beam}: a replica has {self.resolved.rows_per_lane} rows"
-            )
 
     @property
     def resolved(self) -> "Resolved":
@@ -88,14 +87,14 @@ class EngineSettings:
         cores = available_cores()
         replicas, threads = self.replicas, self.threads
         if self.device != "cpu":
-            return Resolved(replicas or 1, threads or 1, -(-self.rows // (replicas or 1)))
+            replicas, threads = replicas or 1, threads or 1
         if replicas is None:
             # A lane of one thread wastes no time on waiting for others, but below some 16 rows its
             # products are too small to be fast.
             replicas = max(1, min(cores // (threads or 1), self.rows // 16))
         if threads is None:
             threads = max(1, cores // replicas)
-        return Resolved(replicas, threads, -(-self.rows // replicas))
+        return Resolved(replicas, threads, -(-self.rows // replicas) + self.max_beam)
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ class Engine:
             SchedulerSettings(
                 lanes=resolved.replicas,
                 rows=resolved.rows_per_lane,
-                reserve=resolved.rows_per_lane // 8,
+                reserve=settings.max_beam,
                 encode_tokens=settings.encode_tokens,
                 max_waiting=settings.max_waiting,
             )

@@ -1,0 +1,47 @@
+"""Seeded Transformers as bundles: speed does not depend on what the weights are."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dragoman_export.export import write_graphs
+from dragoman_server.bundle import Bundle, Manifest, SpecialIds
+from dragoman_training.settings import PRESETS, TransformerSettings
+from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_training.transformer import Transformer
+
+SOURCE = 20
+"""Tokens of a source sentence, the end token included."""
+
+
+def seeded_model(preset: str, vocabulary: int) -> Transformer:
+    torch.manual_seed(1)
+    settings = TransformerSettings(**PRESETS[preset])
+    return Transformer(settings, source_vocabulary=vocabulary, target_vocabulary=vocabulary).eval()
+
+
+def export(model: Transformer, precision: str, directory: Path) -> Bundle:
+    """Write a model's graphs to a new directory, without golden decodings or tokenizers."""
+    rng = np.random.default_rng(1)
+    vocabulary = model.target_vocabulary
+    calibration = [rng.integers(END + 1, vocabulary, SOURCE).tolist() for _ in range(8)]
+    directory.mkdir()
+    layer = model.settings.decoder_layers - 1
+    dimensions = write_graphs(model, directory, precision, layer, calibration)
+    manifest = Manifest(
+        name="seeded",
+        version="1",
+        source_language="",
+        target_language="",
+        precision=precision,
+        dimensions=dimensions,
+        max_source_tokens=model.settings.max_length,
+        max_target_tokens=model.settings.max_length,
+        special_ids=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
+        source_tokenizer="",
+        target_tokenizer="",
+        alignment_layer=layer,
+        licence="",
+    )
+    return Bundle(directory, manifest)

@@ -101,6 +101,11 @@ def export_bundle(
     if sample is not None:
         sample = _that_fits(checkpoint, sample)
     model = checkpoint.build_model()
+    if not isinstance(model, Transformer):
+        raise ExportError(
+            f"the checkpoint's model is of kind {model.settings.kind!r}: only Transformers can be "
+            "exported"
+        )
     with TemporaryDirectory() as scratch, staged_directory(path) as staging:
         # The float32 graphs are proved against PyTorch, and are what other precisions are held to.
         plain = staging if settings.precision == "float32" else Path(scratch)

@@ -11,12 +11,12 @@ import torch
 
 from dragoman_training.attention import record_attention
 from dragoman_training.batch import Batch
-from dragoman_training.errors import CorpusError
+from dragoman_training.errors import CheckpointError, CorpusError
 from dragoman_training.evaluation import translate
 from dragoman_training.layout import Layout
+from dragoman_training.model import AnyModel
 from dragoman_training.token_store import TokenPair
 from dragoman_training.tokenizer import TokenizerPair
-from dragoman_training.transformer import Transformer
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class CrossAttention:
 
 @torch.inference_mode()
 def cross_attention(
-    model: Transformer,
+    model: AnyModel,
     tokenizers: TokenizerPair,
     text: str,
     translation: str | None = None,
@@ -44,13 +44,13 @@ def cross_attention(
 
     Without a translation, the model's own is used.
     """
-    settings = model.settings
-    for name, value, most in (
-        ("layer", layer, settings.decoder_layers),
-        ("head", head, settings.heads),
-    ):
-        if value is not None and not 1 <= value <= most:
-            raise CorpusError(f"--{name} {value}: the model has {name}s 1 to {most}")
+    attentions = model.cross_attentions()
+    if not attentions:
+        raise CheckpointError(
+            "the model has no attention to show: its decoder sees the source as one vector"
+        )
+    _check_number("layer", layer, len(attentions))
+    longest = model.settings.max_length
     source_ids = tokenizers.source.encode(text)
     if not source_ids:
         raise CorpusError("the sentence is empty")
@@ -59,8 +59,8 @@ def cross_attention(
         translation, target_ids = best.text, list(best.hypothesis.ids)
     else:
         target_ids = tokenizers.target.encode(translation)
-    if max(len(source_ids), len(target_ids)) >= settings.max_length:
-        raise CorpusError(f"the sentence is too long: the model takes {settings.max_length} tokens")
+    if max(len(source_ids), len(target_ids)) >= longest:
+        raise CorpusError(f"the sentence is too long: the model takes {longest} tokens")
     model.eval()
     pair = TokenPair(np.array(source_ids), np.array(target_ids, np.int64))
     batch = Batch.of([pair], next(model.parameters()).device)
@@ -68,8 +68,10 @@ def cross_attention(
     layout = Layout.of(batch.target_lengths_B)
     with record_attention(model) as recorded:
         model.decode(layout.pack(batch.input_BT), layout, memory)
-    name = f"decoder.{(layer or settings.decoder_layers) - 1}.cross_attention"
-    weights_HTS = recorded[name][0][0]
+    # Teacher forcing is one call for all positions, or one after the other where it has to be.
+    calls = recorded[attentions[(layer or len(attentions)) - 1]]
+    weights_HTS = torch.cat(calls, dim=2)[0]
+    _check_number("head", head, len(weights_HTS))
     weights_TS = weights_HTS.mean(0) if head is None else weights_HTS[head - 1]
     return CrossAttention(
         translation=translation,
@@ -77,3 +79,8 @@ def cross_attention(
         target=[*tokenizers.target.pieces(target_ids), "</s>"],
         weights_TS=weights_TS.float().cpu().numpy(),
     )
+
+
+def _check_number(name: str, value: int | None, most: int) -> None:
+    if value is not None and not 1 <= value <= most:
+        raise CorpusError(f"--{name} {value}: the model has {name}s 1 to {most}")

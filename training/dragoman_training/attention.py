@@ -29,14 +29,21 @@ def causal_mask(length: int, device: torch.device) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
-class ScaledDotProductAttention(nn.Module):
+class RecordableAttention(nn.Module):
+    """Any attention whose weights can be looked at; see ``record_attention``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorded: list[Tensor] | None = None
+        """Where to put the weights (BHTS) of each call."""
+
+
+class ScaledDotProductAttention(RecordableAttention):
     """softmax(Q Kᵀ / √K) V, over the keys that the mask lets through."""
 
     def __init__(self, dropout: float) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
-        self.recorded: list[Tensor] | None = None
-        """Where to put the weights (BHTS) of each call; see ``record_attention``."""
 
     def forward(self, q_BHTK: Tensor, keys_values: KeysValues, mask: Tensor | None) -> Tensor:
         """``mask`` broadcasts to BHTS and is True where a query may look at a key."""
@@ -62,7 +69,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     found = {
         name.removesuffix(".attention"): module
         for name, module in model.named_modules()
-        if isinstance(module, ScaledDotProductAttention)
+        if isinstance(module, RecordableAttention)
     }
     recorded: dict[str, list[Tensor]] = {name: [] for name in found}
     for name, module in found.items():

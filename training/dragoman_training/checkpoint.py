@@ -20,11 +20,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from dragoman_training.architectures import build_model, settings_from_dict
 from dragoman_training.errors import CheckpointError, StorageError
 from dragoman_training.files import remove, sha256, staged_directory
-from dragoman_training.settings import TransformerSettings
+from dragoman_training.model import AnyModel
 from dragoman_training.tokenizer import TokenizerPair
-from dragoman_training.transformer import Transformer
 
 FORMAT = 1
 _CONFIG, _WEIGHTS, _STATE, _OPTIMIZER, _FILES = (
@@ -88,13 +88,13 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise CheckpointError(f"{path}: not a usable checkpoint ({error})") from None
 
-    def build_model(self) -> Transformer:
+    def build_model(self) -> AnyModel:
         """The model, with its weights."""
         model_config = dict(self.config["model"])
         source, target = (model_config.pop(f"{s}_vocabulary") for s in ("source", "target"))
         try:
-            model = Transformer(
-                TransformerSettings(**model_config),
+            model = build_model(
+                settings_from_dict(model_config),
                 source_vocabulary=source,
                 target_vocabulary=target,
             )

@@ -9,9 +9,9 @@ from sacrebleu.metrics.chrf import CHRF
 
 from dragoman_training.batch import pad_sources
 from dragoman_training.errors import CorpusError
+from dragoman_training.model import AnyModel
 from dragoman_training.search import Hypothesis, beam_search, default_limit
 from dragoman_training.tokenizer import TokenizerPair
-from dragoman_training.transformer import Transformer
 
 _BATCH_TOKENS = 2048
 
@@ -59,7 +59,7 @@ def measure(translations: list[str], references: list[str], target_language: str
 
 
 def translate(
-    model: Transformer,
+    model: AnyModel,
     tokenizers: TokenizerPair,
     texts: list[str],
     *,

@@ -8,14 +8,14 @@ from torch import nn
 from dragoman_training.batch import Batch
 from dragoman_training.layout import Layout
 from dragoman_training.loss import TokenLoss, projected_loss
-from dragoman_training.transformer import Transformer
+from dragoman_training.model import AnyModel
 
 
 class Objective(nn.Module):
     """Give the decoder the right target so far, and ask for the next token, everywhere at once."""
 
     def __init__(
-        self, model: Transformer, label_smoothing: float, dtype: torch.dtype | None = None
+        self, model: AnyModel, label_smoothing: float, dtype: torch.dtype | None = None
     ) -> None:
         super().__init__()
         self.model = model

@@ -1,21 +1,18 @@
 """A recipe: all that defines a training run, as one TOML file.
 
-Each part owns its settings and checks them; here they are only put together. What the file says is
-taken literally: a key that no part knows is an error, and so is a value of another type.
+Each part owns its settings and checks them; here they are only put together.
 """
 
 import dataclasses
-import difflib
-import json
 import tomllib
-import types
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from dragoman_training.checks import above, at_least, at_most, literals, probability
 from dragoman_training.errors import RecipeError
-from dragoman_training.settings import PRESETS, TransformerSettings
+from dragoman_training.settings import PRESETS, RecurrentSettings, TransformerSettings
+from dragoman_training.tables import build, override
 from dragoman_training.tokenizer import TokenizerSettings
 from dragoman_training.toy import ToySettings
 
@@ -144,7 +141,8 @@ class Recipe:
     toy: ToySettings | None = None
     """Make up the text instead of reading it from ``data``'s files."""
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
-    model: TransformerSettings = field(default_factory=TransformerSettings)
+    model: TransformerSettings | RecurrentSettings = field(default_factory=TransformerSettings)
+    """Which of the two, its ``kind`` says."""
     training: TrainingSettings = field(default_factory=TrainingSettings)
     validation: ValidationSettings = field(default_factory=ValidationSettings)
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
@@ -189,6 +187,10 @@ class Recipe:
                 "model.tied_embeddings is 'all': that needs tokenizer.joint, "
                 "with separate vocabularies it must be 'target' or 'none'"
             )
+        if self.training.compile and self.model.kind != "transformer":
+            raise ValueError(
+                f"training.compile is true: a model of kind {self.model.kind!r} is not compiled"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -203,100 +205,25 @@ def load_recipe(path: Path, overrides: list[str]) -> Recipe:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise RecipeError(f"{path}: {error}") from None
     try:
-        for override in overrides:
-            _override(table, override)
+        for text in overrides:
+            override(table, text)
         return recipe_from_dict(table)
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
 
 
 def recipe_from_dict(table: dict[str, Any]) -> Recipe:
-    return _build(Recipe, _expand_preset(table), "")
+    return build(Recipe, _expand_preset(table), "")
 
 
 def _expand_preset(table: dict[str, Any]) -> dict[str, Any]:
     model = table.get("model")
     if not isinstance(model, dict) or "preset" not in model:
         return table
-    name = model["preset"]
+    name, kind = model["preset"], model.get("kind", "transformer")
+    if kind != "transformer":
+        raise RecipeError(f"model.preset: a setting of kind 'transformer', not of {kind!r}")
     if not isinstance(name, str) or name not in PRESETS:
         raise RecipeError(f"model.preset is {name!r}: it must be one of {', '.join(PRESETS)}")
     others = {key: value for key, value in model.items() if key != "preset"}
     return {**table, "model": {**PRESETS[name], **others}}
-
-
-def _override(table: dict[str, Any], override: str) -> None:
-    key, equals, text = override.partition("=")
-    if not equals or not key:
-        raise RecipeError(f"--set {override}: write it as section.key=value")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text  # paths and names need no quotes on a command line
-    *sections, last = key.strip().split(".")
-    for section in sections:
-        table = table.setdefault(section, {})
-        if not isinstance(table, dict):
-            raise RecipeError(f"--set {override}: {section} is not a section")
-    table[last] = value
-
-
-_Settings = TypeVar("_Settings")
-
-
-def _build(cls: type[_Settings], table: Any, name: str) -> _Settings:
-    """A dataclass from a table of the same keys."""
-    if not isinstance(table, dict):
-        raise RecipeError(f"{name} is {table!r}: it must be a section of settings")
-    prefix = f"{name}." if name else ""
-    hints = get_type_hints(cls)
-    for key in table:
-        if key not in hints:
-            close = difflib.get_close_matches(key, [*hints, *(["preset"] * (name == "model"))], 1)
-            hint = f"; did you mean {close[0]}?" if close else f"; known: {', '.join(hints)}"
-            raise RecipeError(f"{prefix}{key}: unknown key{hint}")
-    values = {key: _convert(hints[key], value, prefix + key) for key, value in table.items()}
-    try:
-        return cls(**values)
-    except ValueError as error:
-        raise RecipeError(f"{prefix}{error}") from None
-
-
-def _convert(hint: Any, value: Any, name: str) -> Any:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        if value is None:
-            return None
-        return _convert(next(a for a in arguments if a is not type(None)), value, name)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _build(hint, value, name)
-    if origin is tuple:
-        values = value if isinstance(value, list | tuple) else [value]
-        if arguments[-1] is not Ellipsis and len(values) != len(arguments):
-            raise RecipeError(f"{name} is {value!r}: it must have {len(arguments)} values")
-        return tuple(_convert(arguments[0], item, name) for item in values)
-    if origin is Literal:
-        hint = str  # which values are allowed, the settings check themselves
-    if hint is float and type(value) is int:
-        return float(value)
-    if type(value) is not hint:
-        kinds = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-        raise RecipeError(f"{name} is {value!r}: it must be {kinds[hint]}")
-    return value
-
-
-def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A table of tables as one, with dotted keys."""
-    result: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            result.update(flat(value, f"{prefix}{key}."))
-        else:
-            result[prefix + key] = value
-    return result
-
-
-def read_dict(path: Path) -> dict[str, Any]:
-    """A JSON object that we wrote ourselves."""
-    table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return table

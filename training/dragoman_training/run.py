@@ -41,8 +41,9 @@ from dragoman_training.files import locked_directory, made_directory, remove_par
 from dragoman_training.interrupts import StopRequest, exit_on_termination
 from dragoman_training.precision import autocast_dtype, check_compiler
 from dragoman_training.prepare import PreparedData, load_prepared, prepare
-from dragoman_training.recipe import Recipe, flat, read_dict, recipe_from_dict
+from dragoman_training.recipe import Recipe, recipe_from_dict
 from dragoman_training.records import Observer, ValidationRecord
+from dragoman_training.tables import flat, read_dict
 from dragoman_training.trainer import Trainer
 from dragoman_training.validation import Validator
 

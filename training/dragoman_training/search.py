@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from dragoman_training.model import Memory, State, TranslationModel
 from dragoman_training.tokenizer import BEGIN, END
-from dragoman_training.transformer import DecoderState, Transformer
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def length_score(log_prob: float, length: int, alpha: float) -> float:
 
 @torch.inference_mode()
 def greedy_search(
-    model: Transformer,
+    model: TranslationModel[Memory, State],
     source_BS: Tensor,
     lengths_B: Tensor,
     limits: list[int],
@@ -95,7 +95,7 @@ class _Beam:
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer,
+    model: TranslationModel[Memory, State],
     source_BS: Tensor,
     lengths_B: Tensor,
     limits: list[int],
@@ -162,5 +162,5 @@ def _force_end(log_probs_RV: Tensor, forced: list[bool]) -> None:
         log_probs_RV.masked_fill_(rows & ~is_end_V, float("-inf"))
 
 
-def _select(state: DecoderState, rows: list[int], device: torch.device) -> DecoderState:
+def _select(state: State, rows: list[int], device: torch.device) -> State:
     return state.select(torch.tensor(rows, dtype=torch.long, device=device))

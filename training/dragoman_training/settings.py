@@ -1,4 +1,4 @@
-"""The settings of a Transformer, and the sizes that have a name."""
+"""The settings of the models that can be trained, and the sizes of Transformers with a name."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +13,7 @@ class TransformerSettings:
     The defaults are the paper's base model.
     """
 
+    kind: Literal["transformer"] = "transformer"
     width: int = 512
     """d_model: the width of every token's vector between layers."""
     heads: int = 8
@@ -52,6 +53,38 @@ class TransformerSettings:
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"width is {self.width}: sinusoidal positions need an even width")
 
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentSettings:
+    """An encoder-decoder of gated recurrent units: what translation was before the Transformer."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    attention: Literal["none", "additive"] = "additive"
+    """What the decoder sees of the source: one vector for all of it (Cho et al., 2014), or the
+    words that it looks at for each of its own (Bahdanau et al., 2015)."""
+    width: int = 512
+    """Of the decoder's state, and of each of the encoder's two directions."""
+    embedding: int = 256
+    """The width of a token's vector, before the encoder and before the output."""
+    layers: int = 1
+    """Of the encoder, and of the decoder."""
+    dropout: float = 0.1
+    """On embeddings, between layers, and before the output."""
+    max_length: int = 256
+    """The longest sentence of either side, the end token included."""
+    tied_embeddings: Literal["all", "target", "none"] = "all"
+    """Matrices that are one: source, target and output; target and output; or each its own."""
+    output_bias: bool = False
+
+    def __post_init__(self) -> None:
+        literals(self)
+        for name in ("width", "embedding", "layers"):
+            at_least(1, name, getattr(self, name))
+        at_least(2, "max_length", self.max_length)
+        probability("dropout", self.dropout)
+
+
+ModelSettings = TransformerSettings | RecurrentSettings
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from dragoman_training.architectures import build_model
 from dragoman_training.batch import Batch
 from dragoman_training.batching import Indices, Position, batches_from
 from dragoman_training.checkpoint import Checkpoint, load_weights, weights_of
@@ -30,7 +31,6 @@ from dragoman_training.recipe import Recipe
 from dragoman_training.records import StepRecord, ValidationRecord
 from dragoman_training.schedule import learning_rate
 from dragoman_training.token_store import Examples, TokenStore
-from dragoman_training.transformer import Transformer
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Trainer:
         self.progress = Progress()
         settings = recipe.training
         torch.manual_seed(recipe.seed)
-        self.model = Transformer(
+        self.model = build_model(
             recipe.model,
             source_vocabulary=data.tokenizers.source.size,
             target_vocabulary=data.tokenizers.target.size,
@@ -83,8 +83,8 @@ class Trainer:
         dtype = autocast_dtype(settings.precision, world.device)
         self.objective = Objective(self.model, settings.label_smoothing, dtype)
         if settings.compile:
-            for layer in [*self.model.encoder, *self.model.decoder]:
-                layer.compile(dynamic=True)
+            for part in self.model.compiled_parts():
+                part.compile(dynamic=True)
         self._parallel = DistributedDataParallel(self.objective) if world.size > 1 else None
         self._names = [name for name, _ in self.model.named_parameters()]
         self._parameters = list(self.model.parameters())

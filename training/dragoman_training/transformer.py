@@ -15,6 +15,7 @@ from dragoman_training.attention import KeysValues, causal_mask
 from dragoman_training.dropout import Dropout
 from dragoman_training.layers import DecoderLayer, EncoderLayer, LayerCache
 from dragoman_training.layout import Layout
+from dragoman_training.model import TranslationModel, check_vocabularies
 from dragoman_training.positions import LearnedPositions, SinusoidalPositions
 from dragoman_training.settings import TransformerSettings
 
@@ -31,21 +32,20 @@ class Memory(NamedTuple):
         return None if self.layout.full else self.layout.real_BL[:, None, None, :]
 
 
-class DecoderState(NamedTuple):
-    """Translations under way: what the next step needs of the steps before it."""
+class CachedState(NamedTuple):
+    """Translations under way: the keys and values of the steps so far and of the source."""
 
     layers: tuple[LayerCache, ...]
     source_mask_B11S: Tensor | None
     length: int
 
-    def select(self, rows: Tensor) -> "DecoderState":
-        """The state with these rows, in this order; a row may be taken more than once."""
+    def select(self, rows: Tensor) -> "CachedState":
         layers = tuple(
             LayerCache(*(KeysValues(*(x.index_select(0, rows) for x in part)) for part in layer))
             for layer in self.layers
         )
         mask = self.source_mask_B11S
-        return DecoderState(
+        return CachedState(
             layers, mask if mask is None else mask.index_select(0, rows), self.length
         )
 
@@ -70,18 +70,16 @@ class Embedding(nn.Module):
         return self.dropout(vectors_ND)
 
 
-class Transformer(nn.Module):
+class Transformer(TranslationModel[Memory, CachedState]):
     """Encoder and decoder, with the embeddings and the output projection around them."""
+
+    settings: TransformerSettings
 
     def __init__(
         self, settings: TransformerSettings, *, source_vocabulary: int, target_vocabulary: int
     ) -> None:
         super().__init__()
-        if settings.tied_embeddings == "all" and source_vocabulary != target_vocabulary:
-            raise ValueError(
-                f"tied_embeddings is 'all', but the vocabularies have {source_vocabulary} and "
-                f"{target_vocabulary} entries: use a joint tokenizer, or tie 'target' only"
-            )
+        check_vocabularies(settings, source_vocabulary, target_vocabulary)
         self.settings = settings
         self.source_vocabulary = source_vocabulary
         self.target_vocabulary = target_vocabulary
@@ -111,26 +109,7 @@ class Transformer(nn.Module):
         for table in (self.source_embedding.table, self.target_embedding.table):
             nn.init.normal_(table.weight, std=self.settings.width**-0.5)
 
-    def forward(
-        self,
-        source_BS: Tensor,
-        source_lengths_B: Tensor,
-        target_BT: Tensor,
-        target_lengths_B: Tensor | None = None,
-    ) -> Tensor:
-        """The scores of every next token, for every position of the given targets.
-
-        Without target lengths, no target is padded. Scores at padding mean nothing.
-        """
-        if target_lengths_B is None:
-            target_lengths_B = torch.full_like(source_lengths_B, target_BT.shape[1])
-        memory = self.encode(source_BS, source_lengths_B)
-        layout = Layout.of(target_lengths_B, target_BT.shape[1])
-        hidden_ND = self.decode(layout.pack(target_BT), layout, memory)
-        return layout.unpack(self.projection(hidden_ND))
-
     def encode(self, source_BS: Tensor, lengths_B: Tensor) -> Memory:
-        """Read the source sentences."""
         layout = Layout.of(lengths_B, source_BS.shape[1])
         x_MD = self.source_embedding(layout.pack(source_BS), layout.positions_N)
         memory = Memory(x_MD, layout)
@@ -139,28 +118,31 @@ class Transformer(nn.Module):
         return Memory(self.encoder_norm(x_MD), layout)
 
     def decode(self, ids_N: Tensor, layout: Layout, memory: Memory) -> Tensor:
-        """The decoder's last vectors for given target tokens (teacher forcing)."""
         x_ND = self.target_embedding(ids_N, layout.positions_N)
         causal_TT = causal_mask(layout.real_BL.shape[1], x_ND.device)
         for layer in self.decoder:
             x_ND = layer(x_ND, layout, memory.x_MD, memory.layout, causal_TT, memory.mask_B11S)
         return self.decoder_norm(x_ND)
 
-    def start(self, memory: Memory) -> DecoderState:
-        """Begin a translation of each source sentence."""
+    def start(self, memory: Memory) -> CachedState:
         memory_BSD = memory.layout.unpack(memory.x_MD)
         layers = tuple(layer.start(memory_BSD) for layer in self._decoder_layers)
-        return DecoderState(layers, memory.mask_B11S, length=0)
+        return CachedState(layers, memory.mask_B11S, length=0)
 
-    def step(self, ids_B: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """Log-probabilities of the token that follows, for every translation under way."""
+    def step(self, ids_B: Tensor, state: CachedState) -> tuple[Tensor, CachedState]:
         x_BD = self.target_embedding(ids_B, torch.full_like(ids_B, state.length))
         layers = []
         for layer, cache in zip(self._decoder_layers, state.layers, strict=True):
             x_BD, cache = layer.step(x_BD, cache, state.source_mask_B11S)
             layers.append(cache)
         log_probs_BV = F.log_softmax(self.projection(self.decoder_norm(x_BD)).float(), dim=-1)
-        return log_probs_BV, DecoderState(tuple(layers), state.source_mask_B11S, state.length + 1)
+        return log_probs_BV, CachedState(tuple(layers), state.source_mask_B11S, state.length + 1)
+
+    def cross_attentions(self) -> list[str]:
+        return [f"decoder.{number}.cross_attention" for number in range(len(self.decoder))]
+
+    def compiled_parts(self) -> list[nn.Module]:
+        return [*self.encoder, *self.decoder]
 
     @property
     def _decoder_layers(self) -> list[DecoderLayer]:

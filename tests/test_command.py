@@ -20,7 +20,7 @@ def dragoman(*arguments: str, without: str | None = None) -> subprocess.Complete
 def test_help_lists_every_subcommand() -> None:
     run = dragoman("--help")
     assert run.returncode == 0
-    for command in ("train", "evaluate", "plot", "attention"):
+    for command in ("train", "evaluate", "plot", "attention", "tokenize"):
         assert command in run.stdout
 
 

@@ -67,6 +67,14 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the translations to this file.")
     ] = None,
+    tokenized: Annotated[
+        bool | None,
+        typer.Option(
+            help="The text is tokenized: BLEU takes its words as they are.  "
+            "\\[default: as the model was trained]",
+            show_default=False,
+        ),
+    ] = None,
     show: Annotated[int, typer.Option(min=0, help="Print this many translations.")] = 3,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")
@@ -122,6 +130,7 @@ def evaluate(
         translations,
         [pair.target for pair in pairs],
         loaded.config.get("target_language", ""),
+        tokenized=_was_tokenized(loaded) if tokenized is None else tokenized,
     )
     if as_json:
         figures = {"sentences": len(pairs), "beam": beam, "length_penalty": length_penalty}
@@ -135,6 +144,41 @@ def evaluate(
     console.print(
         f"[dim]{len(pairs)} sentences in {seconds:.1f} s, beam {beam}, {escape(str(checkpoint))}[/]"
     )
+
+
+def _was_tokenized(checkpoint: "Checkpoint") -> bool:
+    """Whether the recipe said so; those of the first versions could not."""
+    return bool(checkpoint.config.get("recipe", {}).get("data", {}).get("tokenized", False))
+
+
+def tokenize(
+    text: Annotated[Path, typer.Argument(metavar="IN", help="Sentences, one a line; may be gzip.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="Where to write them; gzip if it ends with .gz.")
+    ],
+    language: Annotated[str, typer.Option(help="The language of the text, as in en or pt-BR.")],
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Lower-case it, too.")] = False,
+) -> None:
+    """Normalise punctuation and split text into words, by the rules of Moses.
+
+    For comparing with published figures of such text. Our own models take text as it is.
+
+    Example: dragoman tokenize --language de --lowercase train.de.gz train.tok.de
+    """
+    from rich.markup import escape
+
+    from dragoman_training.errors import StorageError
+    from dragoman_training.moses import MosesWords, tokenize_file
+    from dragoman_training.terminal import progress_bar
+
+    if output.is_dir() or not output.parent.is_dir():
+        raise StorageError(f"{output}: not a file in a directory that exists")
+    words = MosesWords(language, lowercase=lowercase)
+    console = _console()
+    with progress_bar(console) as bar:
+        task = bar.add_task("tokenizing", total=None, status="")
+        lines = tokenize_file(text, output, words, lambda done: bar.update(task, completed=done))
+    console.print(f"[dim]{lines:,} lines in {escape(str(output))}[/]", soft_wrap=True)
 
 
 def plot(

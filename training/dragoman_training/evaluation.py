@@ -34,14 +34,23 @@ class Quality:
     chrf_signature: str
 
 
-def measure(translations: list[str], references: list[str], target_language: str) -> Quality:
+def measure(
+    translations: list[str],
+    references: list[str],
+    target_language: str,
+    *,
+    tokenized: bool = False,
+) -> Quality:
     """Corpus BLEU and chrF as sacrebleu defines them, with signatures.
 
     The language decides how BLEU finds words; unknown ones (and "") are split as European ones.
+    In tokenized text, a word is what stands between spaces.
     """
     language = target_language.partition("-")[0]
     try:
-        bleu, chrf = BLEU(trg_lang=language), CHRF()
+        # Without force, sacrebleu complains about text that is tokenized.
+        bleu = BLEU(tokenize="none", force=True) if tokenized else BLEU(trg_lang=language)
+        chrf = CHRF()
     except (ImportError, RuntimeError):
         raise CorpusError(
             f"BLEU of {language!r} needs a tokenizer: pip install 'sacrebleu[{language}]'"

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 _PARTIAL = ".partial"
 
@@ -17,15 +18,26 @@ def sha256(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a small file in one step; a link stays, and so does a device."""
+    """Replace a small file in one step."""
+    with staged_file(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def staged_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file aside; it takes its name when the block ends without an error.
+
+    One that is already there is replaced; a link stays, and so does a device.
+    """
     path = path.resolve()
     if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
+        with path.open("wb") as device:
+            yield device
         return
     staging = path.with_name(f".{path.name}{_PARTIAL}")
     try:
-        with staging.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with staging.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         staging.replace(path)

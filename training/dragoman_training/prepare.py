@@ -32,6 +32,7 @@ _META = "prepared.json"
 _UNRELATED = {
     *("train_source", "train_target", "valid_source", "valid_target"),
     *("joined", "joined_pairs"),  # examples are joined when they are drawn
+    "tokenized",
 }
 """Settings of data that the prepared data does not depend on."""
 

@@ -32,6 +32,8 @@ class DataSettings:
     max_ratio: float = 4.0
     """Pairs with one side more than this many times longer are left out."""
     remove_duplicates: bool = True
+    tokenized: bool = False
+    """The text is split into words already: BLEU takes them as they are."""
     joined: float = 0.0
     """Longer examples to train on beside the pairs, made of several joined: as a share of them."""
     joined_pairs: int = 4

@@ -26,6 +26,7 @@ class Validator:
         # The pairs that the model takes may be longer than those it is trained on.
         self._batch_tokens = max(recipe.training.batch_tokens, recipe.model.max_length)
         self._target_language = recipe.data.target_language
+        self._tokenized = recipe.data.tokenized
         self._data = data
         self._store = store
         self._world = world
@@ -53,7 +54,9 @@ class Validator:
                 )
             ]
         )
-        quality = measure(translations, references, self._target_language)
+        quality = measure(
+            translations, references, self._target_language, tokenized=self._tokenized
+        )
         samples = zip(sources, references, translations, strict=True)
         return ValidationRecord(
             step=step,

@@ -4,6 +4,7 @@
 No ``If`` or ``Loop``; caches are written in place and never concatenated.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -45,8 +46,6 @@ class GraphWriter:
         self._max_target = max_target
         self._alignment_layer = alignment_layer
         self._element = precision.element.__name__
-        self._sums: list[str] = []
-        """Per row, of what must be watched for poison, in the graph that is being written."""
 
     def encoder(self) -> GraphBuilder:
         """Source ids to the cross-attention's keys and values of every decoder layer."""
@@ -61,27 +60,25 @@ class GraphWriter:
         flat_ids = g.add("Reshape", ids_BS, g.ints(-1))
         flat_positions = g.add("Reshape", g.add("Expand", position_S, shape), g.ints(-1))
         x = self._embed(g, flat_ids, flat_positions, self._weights.source)
-        grid = g.add("Concat", shape, g.ints(-1), axis=0)
+        grid = g.add("Concat", shape, g.ints(self._dimensions.width), axis=0)
+        if not self._precision.flat:
+            x = g.add("Reshape", x, grid)
         x = self._layers(
             g, x, self._encoder_sublayers(g, grid, lengths_B), self._weights.encoder_norm
         )
+        self._sum_sentences(g, x, shape, position_S, lengths_B)
         # Where the keys and values of each row go: (row, head, position), for all heads and
         # the positions of this batch.
         places = self._places(g, rows_W, positions)
-        width = self._dimensions.width
+        heads = g.add(
+            "Concat", shape, g.ints(self._dimensions.heads, self._dimensions.head_width), axis=0
+        )
         for layer, decoder in enumerate(self._weights.decoder):
-            both = self._precision.linear(g, x, decoder.key_value)
-            parts = g.add("Split", both, outputs=2, axis=-1, num_outputs=2)
-            for cache, part in zip(
-                (f"cross_key_{layer}", f"cross_value_{layer}"), parts, strict=True
+            for cache, weights in (
+                (f"cross_key_{layer}", decoder.key),
+                (f"cross_value_{layer}", decoder.value),
             ):
-                heads = g.add(
-                    "Concat",
-                    shape,
-                    g.ints(self._dimensions.heads, width // self._dimensions.heads),
-                    axis=0,
-                )
-                part_BSHK = g.add("Reshape", part, heads)
+                part_BSHK = g.add("Reshape", self._precision.linear(g, x, weights), heads)
                 part_BHSK = g.add("Transpose", part_BSHK, perm=[0, 2, 1, 3])
                 filled_WHSK = g.add("Gather", part_BHSK, sentences_W, axis=0)
                 self._write(g, cache, "rows_", self._max_source, places, filled_WHSK)
@@ -89,7 +86,6 @@ class GraphWriter:
 
     def decoder(self) -> GraphBuilder:
         """One step: the newest token of each row to the best next tokens."""
-        self._sums = []
         g = GraphBuilder("decoder", self._file)
         d = self._dimensions
         ids_n = g.input("token_ids", "int64", ["n"])
@@ -98,9 +94,9 @@ class GraphWriter:
         source_ends_n = g.input("source_ends", "int32", ["n"])
         longest_source = g.input("longest_source", "int32", [1])
         adjust = (
-            g.input("adjust_places", "int64", ["adjusted", 2]),
-            g.input("adjust_factors", "float32", ["adjusted"]),
-            g.input("adjust_offsets", "float32", ["adjusted"]),
+            g.input("adjust_places", "int64", ["n", "adjusted"]),
+            g.input("adjust_factors", "float32", ["n", "adjusted"]),
+            g.input("adjust_offsets", "float32", ["n", "adjusted"]),
         )
         given_n = g.input("given_ids", "int64", ["n"])
         candidates = g.input("candidates", "int64", [1])
@@ -109,7 +105,9 @@ class GraphWriter:
         for name in cross_caches(d.decoder_layers):
             self._cache_input(g, name, "n", self._max_source)
         x = self._embed(g, ids_n, g.add("Cast", past_n, to=7), self._weights.target)
-        none = g.add("Slice", g.add("Unsqueeze", x, g.ints(1)), g.ints(0), g.ints(0), g.ints(1))
+        x_n1D = g.add("Unsqueeze", x, g.ints(1))
+        none = g.add("Slice", x_n1D, g.ints(0), g.ints(0), g.ints(1))
+        x = x if self._precision.flat else x_n1D
         alignments: list[str] = []
         sublayers: list[tuple[NormWeights, Sublayer]] = []
         for layer, weights in enumerate(self._weights.decoder):
@@ -124,13 +122,13 @@ class GraphWriter:
                 (weights.feed_forward_norm, self._feed_forward(g, weights.feed_forward)),
             ]
         x = self._layers(g, x, sublayers, self._weights.decoder_norm)
-        logits = self._precision.linear(g, x, self._weights.projection)
+        logits = self._to_list(g, self._precision.linear(g, x, self._weights.projection))
         if self._element != "float32":
             logits = g.add("Cast", logits, to=1)
             x = g.add("Cast", x, to=1)
         self._select(g, logits, adjust, given_n, candidates)
-        self._watch_row(g, x)
-        g.output(g.add("Sum", *self._sums), "row_sums", "float32", ["n"])
+        sums = g.add("ReduceSum", self._to_list(g, x), g.ints(-1), keepdims=0)
+        g.output(sums, "row_sums", "float32", ["n"])
         g.output(alignments[0], "alignment", "float32", ["n", "source_positions"])
         return g
 
@@ -159,19 +157,22 @@ class GraphWriter:
         sublayers: list[tuple[NormWeights, Sublayer]] = []
         for weights in self._weights.encoder:
 
-            def attention(x_ND: str, weights=weights) -> str:  # type: ignore[no-untyped-def]
-                qkv = self._precision.linear(g, x_ND, weights.query_key_value)
-                q, k, v = g.add(
-                    "Split", g.add("Reshape", qkv, grid), outputs=3, axis=-1, num_outputs=3
-                )
+            def attention(x: str, weights=weights) -> str:  # type: ignore[no-untyped-def]
+                qkv = [
+                    self._precision.linear(g, x, part)
+                    for part in (weights.query, weights.key, weights.value)
+                ]
+                if self._precision.flat:
+                    qkv = [g.add("Reshape", part, grid) for part in qkv]
                 attended = g.add(
                     "MultiHeadAttention",
-                    *(q, k, v, "", lengths_B),
+                    *(*qkv, "", lengths_B),
                     domain=MICROSOFT,
                     num_heads=self._dimensions.heads,
                 )
-                flat = g.add("Reshape", attended, g.ints(-1, self._dimensions.width))
-                return self._precision.linear(g, flat, weights.attention_output)
+                if self._precision.flat:
+                    attended = g.add("Reshape", attended, g.ints(-1, self._dimensions.width))
+                return self._precision.linear(g, attended, weights.attention_output)
 
             sublayers += [
                 (weights.attention_norm, attention),
@@ -182,9 +183,8 @@ class GraphWriter:
     def _self_attention(
         self, g: GraphBuilder, layer: int, weights: DecoderLayerWeights, past_n: str, longest: str
     ) -> Sublayer:
-        def attention(x_ND: str) -> str:
-            qkv = self._precision.linear(g, x_ND, weights.query_key_value)
-            packed = g.add("Unsqueeze", qkv, g.ints(1))
+        def attention(x: str) -> str:
+            packed = self._to_grid(g, self._precision.linear(g, x, weights.query_key_value))
             attended = self._attend(
                 g, "self", layer, self._max_target, (packed, "", ""), past_n, longest
             )
@@ -204,8 +204,8 @@ class GraphWriter:
     ) -> Sublayer:
         """The same op as self-attention: no new keys, and the source's as those of the past."""
 
-        def attention(x_ND: str) -> str:
-            q = g.add("Unsqueeze", self._precision.linear(g, x_ND, weights.query), g.ints(1))
+        def attention(x: str) -> str:
+            q = self._to_grid(g, self._precision.linear(g, x, weights.query))
             aligned = layer == self._alignment_layer
             attended, *weights_nH1S = self._attend(
                 g,
@@ -252,26 +252,41 @@ class GraphWriter:
         )
         for cache, present in zip(caches, outputs[1:3], strict=True):
             g.output(present, updated(cache), self._element, self._cache_shape("n", capacity))
-        attended = g.add("Squeeze", outputs[0], g.ints(1))
-        if self._precision.hides_nan:
-            self._watch_row(g, attended)
+        attended = g.add("Squeeze", outputs[0], g.ints(1)) if self._precision.flat else outputs[0]
         return [attended, *outputs[3:]]
 
-    def _watch_row(self, g: GraphBuilder, x_nD: str) -> None:
-        self._sums.append(g.add("ReduceSum", x_nD, g.ints(-1), keepdims=0))
+    def _to_grid(self, g: GraphBuilder, x: str) -> str:
+        """Rows as sentences of one token, as attention wants them: [n, 1, D]."""
+        return g.add("Unsqueeze", x, g.ints(1)) if self._precision.flat else x
+
+    def _to_list(self, g: GraphBuilder, x: str) -> str:
+        """[n, D]."""
+        return x if self._precision.flat else g.add("Squeeze", x, g.ints(1))
+
+    def _sum_sentences(
+        self, g: GraphBuilder, x: str, shape: str, position_S: str, lengths_B: str
+    ) -> None:
+        """Of each sentence's real tokens: shows what int8 products would hide."""
+        x = x if self._element == "float32" else g.add("Cast", x, to=1)
+        sums = g.add("ReduceSum", x, g.ints(-1), keepdims=0)
+        lengths_B1 = g.add("Unsqueeze", g.add("Cast", lengths_B, to=7), g.ints(1))
+        real_BS = g.add("Less", position_S, lengths_B1)
+        zero = g.scalar("zero", 0, np.float32)
+        sums_BS = g.add("Where", real_BS, g.add("Reshape", sums, shape), zero)
+        sums_B = g.add("ReduceSum", sums_BS, g.ints(1), keepdims=0)
+        g.output(sums_B, "sentence_sums", "float32", ["sentences_"])
 
     def _feed_forward(self, g: GraphBuilder, weights: FeedForwardWeights) -> Sublayer:
-        def network(x_ND: str) -> str:
-            wide = self._precision.linear(g, x_ND, weights.widen)
+        def network(x: str) -> str:
+            wide = self._precision.linear(g, x, weights.widen)
+            if self._weights.activation == "relu":
+                return self._precision.linear(g, wide, weights.narrow, rectified=True)
             return self._precision.linear(g, self._activate(g, wide), weights.narrow)
 
         return network
 
     def _activate(self, g: GraphBuilder, x: str) -> str:
-        activation = self._weights.activation
-        if activation == "relu":
-            return g.add("Relu", x)
-        if activation == "gelu":
+        if self._weights.activation == "gelu":
             return g.add("Gelu", x)
         return g.add("QuickGelu", x, domain=MICROSOFT, alpha=1.0)
 
@@ -282,7 +297,7 @@ class GraphWriter:
         sublayers: list[tuple[NormWeights, Sublayer]],
         final_norm: NormWeights | None,
     ) -> str:
-        """Sublayers with their residuals, each addition fused with the norm that follows it."""
+        """Sublayers with their residuals and norms."""
         if not self._weights.norm_first:
             for norm, sublayer in sublayers:
                 x, _ = self._add_and_norm(g, sublayer(x), x, norm)
@@ -298,15 +313,12 @@ class GraphWriter:
     def _add_and_norm(
         self, g: GraphBuilder, x: str, residual: str, norm: NormWeights
     ) -> tuple[str, str]:
-        """LayerNorm(x + residual), and the sum itself."""
-        outputs = g.add(
-            "SkipLayerNormalization",
-            *(x, residual, *self._norm_constants(g, norm)),
-            outputs=4,
-            domain=MICROSOFT,
-            epsilon=norm.epsilon,
-        )
-        return outputs[0], outputs[3]
+        """LayerNorm(x + residual), and the sum itself.
+
+        Not the fused SkipLayerNormalization: on the CPU that is several times slower.
+        """
+        total = g.add("Add", x, residual)
+        return self._norm(g, total, norm), total
 
     def _norm(self, g: GraphBuilder, x: str, norm: NormWeights) -> str:
         return g.add(
@@ -334,7 +346,7 @@ class GraphWriter:
     ) -> None:
         """Adjust logits, normalise, and pick the best: all that leaves is small."""
         places, factors, offsets = adjust
-        chosen = g.add("GatherND", logits, places)
+        chosen = g.add("GatherElements", logits, places, axis=1)
         zero = g.scalar("zero", 0, np.float32)
         penalised = g.add(
             "Where",
@@ -342,14 +354,46 @@ class GraphWriter:
             g.add("Div", chosen, factors),
             g.add("Mul", chosen, factors),
         )
-        logits = g.add("ScatterND", logits, places, g.add("Add", penalised, offsets))
+        # ScatterElements works in place, where ScatterND would copy all logits.
+        adjusted = g.add("Add", penalised, offsets)
+        logits = g.add("ScatterElements", logits, places, adjusted, axis=1)
         log_probs = g.add("LogSoftmax", logits, axis=-1)
-        best, ids = g.add("TopK", log_probs, k, outputs=2, axis=-1)
+        best, ids = self._best(g, log_probs, k)
         given = g.add("GatherElements", log_probs, g.add("Unsqueeze", given_n, g.ints(1)), axis=1)
         g.output(log_probs, "log_probs", "float32", ["n", self._dimensions.target_vocabulary])
         g.output(best, "top_log_probs", "float32", ["n", "k"])
         g.output(ids, "top_ids", "int64", ["n", "k"])
         g.output(g.add("Squeeze", given, g.ints(1)), "given_log_probs", "float32", ["n"])
+
+    def _best(self, g: GraphBuilder, log_probs_nV: str, k: str) -> tuple[str, str]:
+        """The k best tokens: those of the k groups of tokens that have the best maxima.
+
+        Finding maxima is several times as fast as sorting, and what is left to sort is little.
+        """
+        vocabulary = self._dimensions.target_vocabulary
+        size = group_size(vocabulary)
+        if size == 1:
+            best, ids = g.add("TopK", log_probs_nV, k, outputs=2, axis=-1)
+            return best, ids
+        groups_nGS = g.add("Reshape", log_probs_nV, g.ints(-1, vocabulary // size, size))
+        maxima_nG = g.add("ReduceMax", groups_nGS, g.ints(-1), keepdims=0)
+        fewer = g.add("Min", k, g.ints(vocabulary // size))
+        _, group_nk = g.add("TopK", maxima_nG, fewer, outputs=2, axis=-1)
+        # Groups in the order of the vocabulary, so that of equal tokens the first comes first.
+        group_nk, _ = g.add("TopK", group_nk, fewer, outputs=2, axis=-1, largest=0)
+        members_nkS = g.add(
+            "GatherND", groups_nGS, g.add("Unsqueeze", group_nk, g.ints(-1)), batch_dims=1
+        )
+        members = g.add(
+            "Reshape",
+            members_nkS,
+            g.add("Concat", g.add("Shape", group_nk, end=1), g.ints(-1), axis=0),
+        )
+        best, place_nk = g.add("TopK", members, k, outputs=2, axis=-1)
+        width = g.scalar("group_size", size, np.int64)
+        chosen_nk = g.add("GatherElements", group_nk, g.add("Div", place_nk, width), axis=1)
+        first = g.add("Mul", chosen_nk, width)
+        return best, g.add("Add", first, g.add("Mod", place_nk, width))
 
     def _cache_shape(self, rows: str, capacity: int) -> list[int | str]:
         return [rows, self._dimensions.heads, capacity, self._dimensions.head_width]
@@ -392,3 +436,9 @@ class GraphWriter:
         )
         parts = [g.add("Unsqueeze", g.add("Expand", a, shape), g.ints(3)) for a in axes]
         return g.add("Concat", *parts, axis=3)
+
+
+def group_size(vocabulary: int) -> int:
+    """A divisor that makes the groups neither too many nor too large; 1 where there is none."""
+    divisors = [size for size in range(16, 513) if vocabulary % size == 0]
+    return min(divisors, key=lambda size: abs(size - math.sqrt(vocabulary)), default=1)

@@ -20,11 +20,13 @@ class Precision(Protocol):
     name: str
     element: Any
     """The type of activations and caches."""
-    hides_nan: bool
-    """A product of something that is not a number may be a number."""
+    flat: bool
+    """Products want their tokens in a list [N, D], and not in a grid [B, L, D]."""
 
-    def linear(self, g: GraphBuilder, x_ND: str, weights: LinearWeights) -> str:
-        """x Wᵀ + b for tokens in a list."""
+    def linear(
+        self, g: GraphBuilder, x: str, weights: LinearWeights, *, rectified: bool = False
+    ) -> str:
+        """x Wᵀ + b; or max(x, 0) Wᵀ + b."""
 
     def lookup(self, g: GraphBuilder, ids: str, weights: EmbeddingWeights) -> str:
         """Embeddings of ids, in a list of any length, multiplied by the embedding's scale."""
@@ -33,13 +35,16 @@ class Precision(Protocol):
 class Float:
     """float32 or float16 throughout. A tied table is stored once: Gemm reads it transposed."""
 
-    hides_nan = False
+    flat = True
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.element = np.dtype(name).type
 
-    def linear(self, g: GraphBuilder, x_ND: str, weights: LinearWeights) -> str:
+    def linear(
+        self, g: GraphBuilder, x: str, weights: LinearWeights, *, rectified: bool = False
+    ) -> str:
+        x_ND = g.add("Relu", x) if rectified else x
         inputs = [x_ND, self._constant(g, f"{weights.name}.matrix", weights.matrix)]
         if weights.bias is not None:
             inputs.append(self._constant(g, f"{weights.name}.bias", weights.bias))
@@ -65,34 +70,46 @@ class Int8:
 
     name = "int8"
     element = np.float32
-    hides_nan = True
+    flat = False
 
     def __init__(self, highest: dict[str, float], keep: Sequence[str] = ()) -> None:
         self._highest = highest
         """The largest input of each product, by its name."""
         self._keep = keep
         """Patterns of names of products that stay float32, because int8 would lose quality."""
-        self._float32 = Float("float32")
 
-    def linear(self, g: GraphBuilder, x_ND: str, weights: LinearWeights) -> str:
+    def linear(
+        self, g: GraphBuilder, x: str, weights: LinearWeights, *, rectified: bool = False
+    ) -> str:
         if any(fnmatchcase(weights.name, pattern) for pattern in self._keep):
-            return self._float32.linear(g, x_ND, weights)
-        step = max(self._highest[weights.name], 1e-6) / 127
-        # The bias is counted in steps too, and must fit 32 bits where a row has hardly any weight.
-        bias = np.zeros(len(weights.matrix), np.float32) if weights.bias is None else weights.bias
-        matrix, steps = quantize_rows(weights.matrix, np.abs(bias) / (step * 2**30))
-        middle = g.scalar("middle_u8", 128, np.uint8)
+            return self._linear_float32(g, x, weights, rectified)
+        highest = max(self._highest[weights.name], 1e-6)
+        # What is below zero counts as zero where zero is the lowest of the steps.
+        lowest, step = (0, highest / 255) if rectified else (128, highest / 127)
+        zero = g.scalar(f"zero_at_{lowest}", lowest, np.uint8)
         x_step = g.scalar(f"{weights.name}.step", step, np.float32)
+        matrix, steps = quantize_rows(weights.matrix)
         inputs = [
-            *(g.add("QuantizeLinear", x_ND, x_step, middle), x_step, middle),
+            g.add("QuantizeLinear", x, x_step, zero),
             g.constant(f"{weights.name}.matrix_s8", matrix.T),
+            x_step,
             g.constant(f"{weights.name}.steps", steps),
-            g.constant(f"zeros_{len(steps)}", np.zeros(len(steps), np.int8)),
+            zero,
+            "",  # weights lie evenly around 0
         ]
         if weights.bias is not None:
-            counted = np.rint(bias / (steps.astype(np.float64) * step)).astype(np.int32)
-            inputs.append(g.constant(f"{weights.name}.bias_i32", counted))
-        return g.add("QGemm", *inputs, domain=MICROSOFT)
+            inputs.append(g.constant(f"{weights.name}.bias", weights.bias))
+        return g.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
+
+    def _linear_float32(
+        self, g: GraphBuilder, x: str, weights: LinearWeights, rectified: bool
+    ) -> str:
+        """MatMul, which takes a grid too; the matrix is not shared with a lookup then."""
+        x = g.add("Relu", x) if rectified else x
+        product = g.add("MatMul", x, g.constant(f"{weights.name}.matrix_t", weights.matrix.T))
+        if weights.bias is None:
+            return product
+        return g.add("Add", product, g.constant(f"{weights.name}.bias", weights.bias))
 
     def lookup(self, g: GraphBuilder, ids: str, weights: EmbeddingWeights) -> str:
         """From the table as the product wants it, so that a tied one is stored once."""
@@ -105,8 +122,7 @@ class Int8:
         return g.add("Mul", rows, g.add("Gather", scaled, ids, axis=0))
 
 
-def quantize_rows(matrix: Array, least: Array | float = 0.0) -> tuple[Array, Array]:
-    """Signed 7 bit, with a step for each row of [out, in] that is at least the given one."""
-    largest = np.abs(matrix).max(axis=1)
-    step = np.maximum(np.maximum(largest, 1e-12) / 63, least).astype(np.float32)
+def quantize_rows(matrix: Array) -> tuple[Array, Array]:
+    """Signed 7 bit, with a step for each row of [out, in]."""
+    step = (np.maximum(np.abs(matrix).max(axis=1), 1e-12) / 63).astype(np.float32)
     return np.rint(matrix / step[:, None]).astype(np.int8), step

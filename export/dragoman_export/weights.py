@@ -40,7 +40,9 @@ class FeedForwardWeights:
 
 @dataclass(frozen=True, eq=False)
 class EncoderLayerWeights:
-    query_key_value: LinearWeights
+    query: LinearWeights
+    key: LinearWeights
+    value: LinearWeights
     attention_output: LinearWeights
     attention_norm: NormWeights
     feed_forward: FeedForwardWeights
@@ -53,7 +55,8 @@ class DecoderLayerWeights:
     self_output: LinearWeights
     self_norm: NormWeights
     query: LinearWeights
-    key_value: LinearWeights
+    key: LinearWeights
+    value: LinearWeights
     """Of the source: computed by the encoder's graph."""
     cross_output: LinearWeights
     cross_norm: NormWeights
@@ -110,6 +113,11 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
             modules[0],
         )
 
+    def half(name: str, module: nn.Linear, number: int) -> LinearWeights:
+        """One of two products that the model computes as one."""
+        matrix, bias = (np.split(arrays[id(p)], 2)[number] for p in (module.weight, module.bias))
+        return LinearWeights(name, matrix, bias, module)
+
     def norm(name: str, module: nn.Module) -> NormWeights | None:
         if not isinstance(module, nn.LayerNorm):
             return None
@@ -128,7 +136,9 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
     def encoder_layer(name: str, layer: EncoderLayer) -> EncoderLayerWeights:
         attention = layer.attention
         return EncoderLayerWeights(
-            query_key_value=linear(f"{name}.qkv", attention.query, attention.key_value),
+            query=linear(f"{name}.query", attention.query),
+            key=half(f"{name}.key", attention.key_value, 0),
+            value=half(f"{name}.value", attention.key_value, 1),
             attention_output=linear(f"{name}.attention_output", attention.output),
             attention_norm=residual(f"{name}.attention_norm", layer.attention_residual),
             feed_forward=feed_forward(f"{name}.feed_forward", layer.feed_forward),
@@ -142,7 +152,8 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
             self_output=linear(f"{name}.self_output", own.output),
             self_norm=residual(f"{name}.self_norm", layer.self_residual),
             query=linear(f"{name}.cross_query", cross.query),
-            key_value=linear(f"{name}.cross_key_value", cross.key_value),
+            key=half(f"{name}.cross_key", cross.key_value, 0),
+            value=half(f"{name}.cross_value", cross.key_value, 1),
             cross_output=linear(f"{name}.cross_output", cross.output),
             cross_norm=residual(f"{name}.cross_norm", layer.cross_residual),
             feed_forward=feed_forward(f"{name}.feed_forward", layer.feed_forward),

@@ -10,6 +10,7 @@ encoder.onnx
     sentences         [W]     int64   which sentence each row to fill is of
     rows              [W]     int64   the rows to fill
     cross caches, in and out          [R, H, C, K]
+    sentence_sums     [B]     float   sum of the last vectors: not finite where one is poisoned
 
 decoder.onnx, one step of n rows
     token_ids         [n]     int64   the newest token of each row
@@ -17,9 +18,10 @@ decoder.onnx, one step of n rows
     longest           [1]     int32   the largest of them + 1 (on the host)
     source_ends       [n]     int32   its source length - 1
     longest_source    [1]     int32   the largest source length (on the host)
-    adjust_places     [A, 2]  int64   row and token of logits to adjust
-    adjust_factors    [A]     float   positive logits are divided by it, negative multiplied
-    adjust_offsets    [A]     float   then added; -inf bans the token
+    adjust_places     [n, A]  int64   tokens whose logits to adjust; one that is named twice in a
+                                      row must be adjusted alike
+    adjust_factors    [n, A]  float   positive logits are divided by it, negative multiplied
+    adjust_offsets    [n, A]  float   then added; -inf bans the token
     given_ids         [n]     int64   tokens whose log-probability is wanted
     candidates        [1]     int64   k
     self and cross caches, in and out [n, H, C, K]
@@ -27,8 +29,7 @@ decoder.onnx, one step of n rows
     top_log_probs     [n, k]  float   the best, in order
     top_ids           [n, k]  int64
     given_log_probs   [n]     float
-    row_sums          [n]     float   sum of the last vector (int8: and of each attention): not
-                                      finite where a row is poisoned
+    row_sums          [n]     float   sum of the last vector: not finite where a row is poisoned
     alignment         [n, S]  float   cross-attention of one layer, mean of its heads; what stands
                                       behind the end of a row's source means nothing
 

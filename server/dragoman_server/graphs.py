@@ -54,14 +54,38 @@ class Adjustments:
     """Changes of single logits: repetition penalties and bans."""
 
     places: Ints
-    """Row and token, shape [A, 2]."""
+    """row x vocabulary + token, each once."""
     factors: Floats
     offsets: Floats
 
-    @classmethod
-    def none(cls) -> "Adjustments":
-        nothing = np.zeros(0, np.float32)
-        return cls(np.zeros((0, 2), np.int64), nothing, nothing)
+    def by_row(self, rows: int, vocabulary: int) -> tuple[Ints, Floats, Floats]:
+        """As the graph wants them: as many for every row, each of shape [rows, A].
+
+        A row that has fewer repeats its first, and one without any leaves token 0 as it is.
+        """
+        order = np.argsort(self.places, kind="stable")
+        row, token = np.divmod(self.places[order], vocabulary)
+        counts = np.bincount(row, minlength=rows)
+        first = np.cumsum(counts) - counts
+        column = np.arange(len(row)) - first[row]
+        shape = (rows, int(counts.max(initial=0)))
+        filled = []
+        for values, default in (
+            (token, 0),
+            (self.factors[order], 1.0),
+            (self.offsets[order], 0.0),
+        ):
+            lines = np.full(shape, default, values.dtype)
+            has = counts > 0
+            lines[has] = values[first[has], None]
+            lines[row, column] = values
+            filled.append(lines)
+        return filled[0], filled[1], filled[2]
+
+
+NO_ADJUSTMENTS = Adjustments(
+    np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32)
+)
 
 
 @dataclass(frozen=True)
@@ -132,8 +156,11 @@ class Graphs:
         """Memory of the caches and of the log-probabilities."""
         return sum(b.bytes for b in (*self._caches.values(), self._log_probs))
 
-    def encode(self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints) -> None:
-        """Read sentences into the cross caches of rows; a sentence may fill several rows."""
+    def encode(self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints) -> Floats:
+        """Read sentences into the cross caches of rows; a sentence may fill several rows.
+
+        Returns a sum for each sentence that is not finite where something in it is not a number.
+        """
         count, longest = source_ids.shape
         if longest > self.manifest.max_source_tokens:
             raise ValueError(f"{longest} source positions exceed the model's limit")
@@ -141,12 +168,15 @@ class Graphs:
         _check("sentences", sentences, len(rows), 0, count - 1)
         _check("rows", rows, len(rows), 0, self.settings.rows - 1)
         binding = self._encoder.io_binding()
+        binding.bind_output("sentence_sums", "cpu")
         self._bind(binding, "source_ids", source_ids)
         self._bind(binding, "source_lengths", source_lengths.astype(np.int32))
         self._bind(binding, "sentences", sentences)
         self._bind(binding, "rows", rows)
         self._bind_caches(binding, self._cross_names, self.settings.rows)
         self._encoder.run_with_iobinding(binding, self._run_options)
+        sums: Floats = binding.get_outputs()[0].numpy()
+        return sums
 
     def step(
         self,
@@ -156,7 +186,7 @@ class Graphs:
         *,
         candidates: int,
         given_ids: Ints | None = None,
-        adjustments: Adjustments | None = None,
+        adjustments: Adjustments = NO_ADJUSTMENTS,
     ) -> StepResult:
         """One token for each of the first n rows."""
         n = len(token_ids)
@@ -168,15 +198,17 @@ class Graphs:
         _check("given_ids", given, n, 0, vocabulary - 1)
         _check("past_lengths", past_lengths, n, 0, limits.max_target_tokens - 1)
         _check("source_lengths", source_lengths, n, 1, limits.max_source_tokens)
-        adjust = adjustments or Adjustments.none()
+        if adjustments.places.size:
+            _check("places", adjustments.places, len(adjustments.factors), 0, n * vocabulary - 1)
+        places, factors, offsets = adjustments.by_row(n, vocabulary)
         binding = self._step_binding(n)
         for name, values in (
             ("token_ids", token_ids),
             ("past_lengths", past_lengths.astype(np.int32)),
             ("source_ends", (source_lengths - 1).astype(np.int32)),
-            ("adjust_places", adjust.places),
-            ("adjust_factors", adjust.factors),
-            ("adjust_offsets", adjust.offsets),
+            ("adjust_places", places),
+            ("adjust_factors", factors),
+            ("adjust_offsets", offsets),
             ("given_ids", given),
         ):
             self._bind(binding, name, values)
@@ -323,7 +355,12 @@ def _open(
         raise BundleError(f"device {device}: this onnxruntime has no {provider}")
     try:
         session = ort.InferenceSession(
-            bundle.path / name, options, providers=[provider], enable_fallback=0
+            bundle.path / name,
+            options,
+            providers=[provider],
+            enable_fallback=0,
+            # Fused, the two take several times as long on the CPU.
+            disabled_optimizers=["SkipLayerNormFusion"] if device == "cpu" else None,
         )
     except Exception as error:  # onnxruntime has no common class for them
         reason = str(error).splitlines()[0]

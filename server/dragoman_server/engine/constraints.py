@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dragoman_server.engine.core import Options
 from dragoman_server.engine.rows import Rows
-from dragoman_server.graphs import Adjustments
+from dragoman_server.graphs import NO_ADJUSTMENTS, Adjustments
 
 Codes = npt.NDArray[np.int64]
 """row x vocabulary + token."""
@@ -24,8 +24,8 @@ def is_constrained(options: Options) -> bool:
 
 def adjustments(
     rows: Rows, groups: Sequence[tuple[Options, Codes]], *, vocabulary: int, end: int
-) -> Adjustments | None:
-    """For groups of rows with the same options. None where nothing is to be changed."""
+) -> Adjustments:
+    """For groups of rows with the same options."""
     places: list[Codes] = []
     factors: list[npt.NDArray[np.float32]] = []
     offsets: list[npt.NDArray[np.float32]] = []
@@ -41,14 +41,9 @@ def adjustments(
             places.append(codes)
             factors.append(np.full(len(codes), factor, np.float32))
             offsets.append(np.full(len(codes), offset, np.float32))
-    codes = np.concatenate(places) if places else np.zeros(0, np.int64)
-    if not len(codes):
-        return None
-    return Adjustments(
-        np.stack(np.divmod(codes, vocabulary), axis=1),
-        np.concatenate(factors),
-        np.concatenate(offsets),
-    )
+    if not places:
+        return NO_ADJUSTMENTS
+    return Adjustments(np.concatenate(places), np.concatenate(factors), np.concatenate(offsets))
 
 
 def _penalised(rows: Rows, options: Options, members: Codes, vocabulary: int) -> Codes:

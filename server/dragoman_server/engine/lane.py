@@ -3,6 +3,7 @@
 It knows no queue, no thread and no clock but the one for its own figures.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from dragoman_server.engine import beams, constraints, sampling
 from dragoman_server.engine.core import Answer, Failure, Finish, NewToken, Options, Report, Ticket
 from dragoman_server.engine.rows import Job, Rows, Running
-from dragoman_server.graphs import Adjustments, Graphs, StepResult
+from dragoman_server.graphs import NO_ADJUSTMENTS, Adjustments, Graphs, StepResult
 
 _CALL_TOKENS = 32
 """What a call of the encoder costs beside its tokens, in tokens."""
@@ -116,7 +117,10 @@ class Lane:
             line[len(source)] = self._special.end
         sentences = np.repeat(np.arange(len(group)), [len(r.rows) for r in group])
         rows = np.array([row for r in group for row in r.rows])
-        self.graphs.encode(ids, lengths, sentences, rows)
+        sums = self.graphs.encode(ids, lengths, sentences, rows)
+        for running, total in zip(group, sums.tolist(), strict=True):
+            if not math.isfinite(total):
+                self._end(running, report, Failure.POISONED)
         report.encoded += len(group)
         report.source_tokens += int(lengths.sum())
         report.padding += ids.size - int(lengths.sum())
@@ -132,9 +136,9 @@ class Lane:
             )
             self.rows.move(sources, destinations)
 
-    def _adjustments(self) -> Adjustments | None:
+    def _adjustments(self) -> Adjustments:
         if not self._constrained:
-            return None
+            return NO_ADJUSTMENTS
         rows = self.rows
         groups = []
         for options, members in self._constrained.items():

@@ -1,0 +1,119 @@
+"""How good a bundle's translations are: what a model card says, measured on the engine itself.
+
+    python benchmarks/quality.py models/en-pt --source test.en.gz --reference test.pt.gz
+
+BLEU and chrF, greedy and with a beam, of the whole text, of its longest sentences, and of the text
+joined into groups of sentences, since users paste more than one at a time. With --worst, the
+sentences with the lowest chrF among the first few hundred are shown; with --translate, the
+translations of a text of your own.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import sacrebleu
+import sentencepiece as spm
+
+from dragoman_server.bundle import read_bundle
+from dragoman_server.engine.core import Options, Sentence
+from dragoman_server.engine.engine import EngineSettings
+from dragoman_server.engine.translator import Translator
+from dragoman_training.corpus import read_lines
+from dragoman_training.evaluation import measure
+
+
+class BundleTranslator:
+    """Text to text, a sentence each."""
+
+    def __init__(self, translator: Translator, path: Path) -> None:
+        manifest = translator.engine.manifest
+        self._translator = translator
+        self._source, self._target = (
+            spm.SentencePieceProcessor(model_file=str(path / name))
+            for name in (manifest.source_tokenizer, manifest.target_tokenizer)
+        )
+
+    def translate(self, texts: Sequence[str], beam: int) -> list[str]:
+        sentences = [Sentence(tuple(ids)) for ids in self._source.Encode(texts)]
+        answers = self._translator.translate(sentences, Options(beam=beam))
+        return [self._target.Decode(list(answer.hypotheses[0].ids)) for answer in answers]
+
+
+def joined(lines: Sequence[str], size: int) -> list[str]:
+    return [" ".join(lines[at : at + size]) for at in range(0, len(lines), size)]
+
+
+def longest(sources: Sequence[str], count: int) -> list[int]:
+    """The longest by words, in the order of the text."""
+    order = sorted(range(len(sources)), key=lambda i: (-len(sources[i].split()), i))
+    return sorted(order[:count])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--reference", type=Path, required=True)
+    parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--longest", type=int, default=500)
+    parser.add_argument("--join", type=int, default=3)
+    parser.add_argument("--worst", type=int, default=0)
+    parser.add_argument("--worst-of", type=int, default=200)
+    parser.add_argument("--translate", type=Path, help="a text to show the translations of")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    arguments = parser.parse_args()
+    sources, references = (
+        list(read_lines(path)) for path in (arguments.source, arguments.reference)
+    )
+    chosen = longest(sources, arguments.longest)
+    sets = {
+        "all": (sources, references),
+        f"{len(chosen)} longest": (
+            [sources[i] for i in chosen],
+            [references[i] for i in chosen],
+        ),
+        f"joined by {arguments.join}": (
+            joined(sources, arguments.join),
+            joined(references, arguments.join),
+        ),
+    }
+    figures: dict[str, dict[str, float]] = {}
+    settings = EngineSettings(max_waiting=len(sources) + 1)
+    with Translator(read_bundle(arguments.bundle), settings) as engine:
+        translator = BundleTranslator(engine, arguments.bundle)
+        for beam in arguments.beams:
+            for name, (texts, right) in sets.items():
+                began = time.perf_counter()
+                translations = translator.translate(texts, beam)
+                seconds = time.perf_counter() - began
+                quality = measure(translations, right, engine.engine.manifest.target_language)
+                row = figures[f"beam {beam}, {name}"] = {
+                    "sentences": len(texts),
+                    "bleu": round(quality.bleu, 2),
+                    "chrf": round(quality.chrf, 2),
+                    "seconds": round(seconds, 1),
+                }
+                print(f"beam {beam}, {name:12s} ", row, flush=True)
+                if name == "all":
+                    best = translations
+        print(quality.bleu_signature, quality.chrf_signature, sep="\n")
+        if arguments.worst:
+            few = range(min(arguments.worst_of, len(sources)))
+            chrf = sacrebleu.CHRF()
+            scores = {i: chrf.sentence_score(best[i], [references[i]]).score for i in few}
+            for i in sorted(few, key=scores.__getitem__)[: arguments.worst]:
+                print(f"\n{scores[i]:5.1f}  {sources[i]}\n       {best[i]}\n       {references[i]}")
+        if arguments.translate:
+            texts = list(read_lines(arguments.translate))
+            translations = translator.translate(texts, max(arguments.beams))
+            for source, translation in zip(texts, translations, strict=True):
+                print(f"\n{source}\n{translation}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

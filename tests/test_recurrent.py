@@ -5,6 +5,8 @@ that a recurrent model is a model like any other.
 """
 
 import json
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -492,3 +494,53 @@ def test_bfloat16_follows_float32(tmp_path: Path, attention: str) -> None:
     assert plain != other
     assert other == pytest.approx(plain, rel=0.02)
     assert len([r for r in metrics(tmp_path / "other") if r["kind"] == "validation"]) == 1
+
+
+BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "attention.py"
+
+
+def compare(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, BENCHMARK, *arguments]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True)
+
+
+def test_the_comparison_has_a_table_and_pictures(runs: dict[str, Path], tmp_path: Path) -> None:
+    toy = runs["none"] / "data" / "toy"
+    files = ("--source", toy / "test.source", "--reference", toy / "test.target")
+    options = ("--buckets", "5", "6", "99", "--beam", "2", "--output", tmp_path)
+    both = (runs["none"], runs["additive"])
+    done = compare(*both, *files, *options, "--sentence", "a b c d")
+    assert done.returncode == 0, done.stderr
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
+    assert table[0] == ["", "GRU", "GRU with attention"]
+    rows = {row[0]: row[1:] for row in table if row}
+    assert [name.partition(" (")[0] for name in list(rows)[-3:]] == [
+        "BLEU, 1–5 words",
+        "BLEU, 6 words",
+        "BLEU, 7–99 words",
+    ]
+    lengths = [len(line.split()) for line in (toy / "test.source").read_text().splitlines()]
+    assert f"BLEU, 6 words ({lengths.count(6)} sentences)" in rows
+    for (attention, run), whole in zip(runs.items(), rows["BLEU"], strict=True):
+        assert float(whole.split(" ± ")[0]) == round(figures(run, "--beam", "2")["bleu"], 1)
+        model = Checkpoint.load(run / "final").build_model()
+        count = f"{sum(p.numel() for p in model.parameters()):,}"
+        assert rows["parameters"][list(runs).index(attention)] == count
+    for name in ("lengths.png", "maps.png"):
+        assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_the_comparison_says_what_is_wrong_in_one_line(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    text = tmp_path / "text"
+    text.write_text("a b\n")
+    files = ("--source", text, "--reference", text, "--output", tmp_path / "out")
+    for arguments, message in (
+        ((tmp_path / "none", *files), f"{tmp_path / 'none'}: neither a checkpoint nor a run"),
+        ((runs["none"], *files, "--sentence", "a"), "none of the models has attention to show"),
+    ):
+        done = compare(*arguments)
+        assert done.returncode == 2
+        assert done.stderr.startswith(message)
+        assert done.stderr.count("\n") == 1

@@ -230,7 +230,7 @@ def attention(
     Example: dragoman attention runs/reverse "a b c d e f"
     """
     from dragoman_training.alignment import cross_attention
-    from dragoman_training.plots import draw_attention, save_figure
+    from dragoman_training.plots import HeatMap, draw_attention, save_figure
 
     loaded = _load(checkpoint)
     looked = cross_attention(
@@ -238,7 +238,7 @@ def attention(
     )
     typer.echo(looked.translation)
     title = f"{text}\n→ {looked.translation}"
-    figure = draw_attention(looked.weights_TS, looked.source, looked.target, title)
+    figure = draw_attention(HeatMap(looked.weights_TS, looked.source, looked.target, title))
     for path in save_figure(figure, output):
         typer.echo(path)
 

@@ -3,8 +3,10 @@
 Drawn without a display; each goes to PNG for looking and SVG for print.
 """
 
+import textwrap
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from matplotlib.font_manager import fontManager
 
 from dragoman_training.records import StepRecord, ValidationRecord
 
-_TRAIN, _VALID, _EXTRA = "#4c72b0", "#dd8452", "#55a868"
+COLOURS = ("#4c72b0", "#dd8452", "#55a868")
+_TRAIN, _VALID, _EXTRA = COLOURS
 
 
 def draw_curves(
@@ -65,24 +68,40 @@ def _draw_quality(axes: Axes, validations: Sequence[ValidationRecord]) -> None:
     axes.legend(loc="lower right")
 
 
-def draw_attention(
-    weights_TS: npt.NDArray[np.float32], source: Sequence[str], target: Sequence[str], title: str
-) -> Figure:
+@dataclass(frozen=True, eq=False)
+class HeatMap:
     """How much each target token (rows) looked at each source token (columns)."""
-    rows, columns = weights_TS.shape
-    size = (2.5 + 0.36 * columns, 2.2 + 0.32 * rows)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots()
-    image = axes.imshow(weights_TS, cmap="magma", vmin=0.0, vmax=1.0, aspect="auto")
+
+    weights_TS: npt.NDArray[np.float32]
+    source: Sequence[str]
+    target: Sequence[str]
+    title: str
+
+
+def draw_attention(*maps: HeatMap) -> Figure:
+    """Heat maps side by side."""
+    widths = [2.5 + 0.36 * len(heat_map.source) for heat_map in maps]
+    height = 2.2 + 0.32 * max(len(heat_map.target) for heat_map in maps)
+    figure = Figure(figsize=(sum(widths), height), layout="constrained")
     text: dict[str, Any] = {"parse_math": False, "family": _families()}
-    axes.set_xticks(
-        range(columns), list(source), rotation=60, ha="left", rotation_mode="anchor", **text
-    )
-    axes.set_yticks(range(rows), list(target), **text)
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    figure.suptitle(title, fontsize=10, **text)
-    figure.colorbar(image, ax=axes, label="attention", shrink=0.8)
+    (row,) = figure.subplots(1, len(maps), squeeze=False, width_ratios=widths)
+    for axes, heat_map, width in zip(row, maps, widths, strict=True):
+        image = axes.imshow(heat_map.weights_TS, cmap="magma", vmin=0.0, vmax=1.0, aspect="auto")
+        axes.set_xticks(
+            range(len(heat_map.source)),
+            list(heat_map.source),
+            rotation=60,
+            ha="left",
+            rotation_mode="anchor",
+            **text,
+        )
+        axes.set_yticks(range(len(heat_map.target)), list(heat_map.target), **text)
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0)
+        letters = int(10 * width)  # that fit above it
+        lines = [textwrap.fill(line, letters) for line in heat_map.title.splitlines()]
+        axes.set_title("\n".join(lines), fontsize=10, **text)
+    figure.colorbar(image, ax=row, label="attention", shrink=0.8)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""The ``dragoman export`` command; heavy imports only when it is called."""
+"""The commands of ``dragoman`` that belong to export; heavy imports only when they are called."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -98,3 +98,46 @@ def _sample(
         [pair.target for pair in pairs],
         calibration=[pair.source for pair in islice(text, CALIBRATION)],
     )
+
+
+def distil(
+    teachers: Annotated[
+        list[Path], typer.Argument(metavar="BUNDLE...", help="Models to learn from.")
+    ],
+    source: Annotated[Path, typer.Option(help="Training text, a sentence a line; may be gzip.")],
+    reference: Annotated[Path, typer.Option(help="Its right translations.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the teachers' translations.")
+    ],
+    beam: Annotated[int, typer.Option(min=1, max=8, help="Of each teacher.")] = 4,
+) -> None:
+    """Translate training text with teachers, so that a smaller model can learn from them.
+
+    Of all translations in the teachers' beams, the one nearest to the right translation is taken.
+    Train on both texts: the right ones and these.
+
+    Example: dragoman distil models/a models/b --source train.en --reference train.pt -o train.abpt
+    """
+    from rich.console import Console
+    from rich.markup import escape
+
+    from dragoman_export.distil import distil
+    from dragoman_export.errors import ExportError
+    from dragoman_training.corpus import ParallelText
+    from dragoman_training.files import staged_file
+    from dragoman_training.terminal import progress_bar
+
+    if output.is_dir() or not output.parent.is_dir():
+        raise ExportError(f"{output}: not a file in a directory that exists")
+    console = Console(stderr=True, highlight=False)
+    with progress_bar(console) as bar, staged_file(output) as file:
+        task = bar.add_task("translating", total=None, status="")
+        report = distil(
+            teachers,
+            ParallelText((source,), (reference,)),
+            lambda text: file.write(f"{text}\n".encode()),
+            beam=beam,
+            watch=lambda done: bar.update(task, completed=done),
+        )
+    kept = f", {report.kept:,} of them as they were" if report.kept else ""
+    console.print(f"[dim]{report.lines:,} lines{kept} in {escape(str(output))}[/]", soft_wrap=True)

@@ -375,7 +375,7 @@ def warm_up(graphs: Graphs, encode_tokens: int, candidates: int) -> None:
     """Run each graph at the largest shapes it will meet."""
     rows = graphs.settings.rows
     longest, end = graphs.manifest.max_source_tokens, graphs.manifest.special_ids.end
-    for length in (longest, max(2, encode_tokens // rows)):
+    for length in (longest, min(longest, max(2, encode_tokens // rows))):
         sentences = max(1, min(rows, encode_tokens // length))
         filled = np.arange(rows) % sentences
         ids = np.full((sentences, length), end, np.int64)

@@ -151,6 +151,8 @@ class Engine:
         self._jobs: dict[Ticket, Job] = {}
         """Of the sentences that wait."""
         self._requests = 0
+        self._unanswered = 0
+        """Sentences whose answers are not delivered yet."""
         self._changed = threading.Condition()
         self._is_open = True
         self._stopping = False
@@ -219,6 +221,7 @@ class Engine:
             request = self._requests
             self._scheduler.submit(request, needs, flow=flow, priority=priority, deadline=deadline)
             self._requests += 1
+            self._unanswered += len(jobs)
             for number, job in enumerate(jobs):
                 ticket = Ticket(request, number)
                 self._jobs[ticket] = replace(job, ticket=ticket, timing=Timing(submitted=now))
@@ -232,11 +235,16 @@ class Engine:
             self._changed.notify_all()
 
     def drain(self, seconds: float) -> bool:
-        """Take no more requests, and wait for those that are here. False where they take longer."""
+        """Take no more requests, and wait until those that are here are answered.
+
+        False where they take longer.
+        """
         until = time.monotonic() + seconds
         with self._changed:
             self._is_open = False
-            return self._changed.wait_for(self._is_idle, timeout=until - time.monotonic())
+            return self._changed.wait_for(
+                lambda: not self._unanswered, timeout=until - time.monotonic()
+            )
 
     def close(self) -> None:
         """Stop. What is not finished is answered as stopped."""
@@ -247,9 +255,6 @@ class Engine:
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
-
-    def _is_idle(self) -> bool:
-        return not self._jobs and not self._scheduler.running and not self._scheduler.waiting
 
     def _is_busy(self, lane: Lane) -> bool:
         return bool(lane.running) or self._scheduler.waiting > 0
@@ -357,6 +362,11 @@ class Engine:
             self._deliver(report)
         except Exception:
             log.exception("a report of lane %d could not be delivered", report.lane)
+        if report.answers:
+            with self._changed:
+                self._unanswered -= len(report.answers)
+                if not self._unanswered:
+                    self._changed.notify_all()
 
     def _stop(self, lane: Lane, report: Report) -> None:
         """Answer all that is left; the last lane to come here finds no more in the queue."""

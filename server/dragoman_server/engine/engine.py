@@ -120,7 +120,7 @@ def available_cores() -> int:
 class LaneStatus:
     lane: int
     busy: bool
-    """Has sentences, or is working on its queue."""
+    """Is in a turn, or has reason for one."""
     since_heartbeat: float
     """Seconds since its last turn began; a busy lane that is far behind is stalled."""
 
@@ -157,6 +157,7 @@ class Engine:
         self._is_open = True
         self._stopping = False
         self._heartbeats = [time.monotonic()] * resolved.replicas
+        self._in_turn = [False] * resolved.replicas
         self._threads = [
             threading.Thread(target=self._run, args=(lane,), name=f"lane-{lane.number}")
             for lane in self.lanes
@@ -178,11 +179,12 @@ class Engine:
         return self._scheduler.running
 
     def status(self) -> list[LaneStatus]:
-        now = time.monotonic()
-        return [
-            LaneStatus(lane.number, self._is_busy(lane), now - beat)
-            for lane, beat in zip(self.lanes, self._heartbeats, strict=True)
-        ]
+        with self._changed:
+            now = time.monotonic()
+            return [
+                LaneStatus(lane.number, self._is_busy(lane), now - beat)
+                for lane, beat in zip(self.lanes, self._heartbeats, strict=True)
+            ]
 
     def start(self) -> None:
         """Warm up at the largest shapes, so that memory does not grow later, and begin."""
@@ -257,7 +259,10 @@ class Engine:
                 thread.join()
 
     def _is_busy(self, lane: Lane) -> bool:
-        return bool(lane.running) or self._scheduler.waiting > 0
+        return self._in_turn[lane.number] or self._has_reason(lane)
+
+    def _has_reason(self, lane: Lane) -> bool:
+        return lane.running > 0 or self._scheduler.has_work(lane.number)
 
     def _job(self, sentence: Sentence, options: Options, stream: bool) -> Job:
         """Check a sentence against the model, and decide what depends on it."""
@@ -323,9 +328,9 @@ class Engine:
     def _run(self, lane: Lane) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._stopping or lane.running or self._scheduler.has_work(lane.number)
-                )
+                self._in_turn[lane.number] = False
+                self._changed.wait_for(lambda: self._stopping or self._has_reason(lane))
+                self._in_turn[lane.number] = True
                 now = self._heartbeats[lane.number] = time.monotonic()
                 turn = Turn() if self._stopping else self._scheduler.turn(lane.number, now)
                 jobs = [self._jobs.pop(ticket) for ticket in turn.admitted]
@@ -337,6 +342,7 @@ class Engine:
                 report.answers.append(Answer(job.ticket, failure=failure, timing=job.timing))
             if stopping:
                 self._stop(lane, report)
+                self._in_turn[lane.number] = False
                 return
             self._turn(lane, turn, jobs, report)
             report.turn_seconds = time.monotonic() - now

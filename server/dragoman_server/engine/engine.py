@@ -254,9 +254,11 @@ class Engine:
             self._is_open = False
             self._stopping = True
             self._changed.notify_all()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join()
+        started = [thread for thread in self._threads if thread.ident is not None]
+        if not started:
+            self._stop(self.lanes[0], Report(0))
+        for thread in started:
+            thread.join()
 
     def _is_busy(self, lane: Lane) -> bool:
         return self._in_turn[lane.number] or self._has_reason(lane)
@@ -381,6 +383,7 @@ class Engine:
             while self._jobs:
                 _, job = self._jobs.popitem()
                 self._scheduler.cancel(job.ticket.request, Failure.STOPPED)
+                job.timing.finished = time.monotonic()
                 report.answers.append(
                     Answer(job.ticket, failure=Failure.STOPPED, timing=job.timing)
                 )

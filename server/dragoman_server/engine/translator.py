@@ -15,6 +15,7 @@ class Pending(Future[list[Answer]]):
 
     def __init__(self, sentences: int) -> None:
         super().__init__()
+        self.set_running_or_notify_cancel()  # only the engine can cancel a request
         self.request = -1
         self._missing = sentences
         self._answers: list[Answer | None] = [None] * sentences

@@ -14,7 +14,6 @@ where Python takes more than a tenth of a step of 32 rows.
 
 import argparse
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -29,7 +28,7 @@ import numpy as np
 import ctranslate2_model
 from dragoman_server.bundle import Bundle
 from dragoman_server.engine.core import Options, Sentence
-from dragoman_server.engine.engine import EngineSettings
+from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator
 from dragoman_training.tokenizer import END
 from seeded import SOURCE, export, seeded_model
@@ -57,7 +56,7 @@ def sources(count: int, vocabulary: int, seed: int) -> list[list[int]]:
 @contextmanager
 def engines(bundle: Bundle, beam: int, most: int) -> Iterator[list[Contender]]:
     """The engine with each sensible division of the cores."""
-    cores = os.cpu_count() or 1
+    cores = available_cores()
     options = Options(beam=beam, min_tokens=TOKENS - 1, max_tokens=TOKENS)
     with ExitStack() as stack:
         contenders = []
@@ -80,7 +79,7 @@ def _engine_run(translator: Translator, options: Options) -> Run:
 
 def peers(directory: Path, compute_type: str, beam: int, count: int) -> list[Contender]:
     """CTranslate2 with each sensible division of the cores, and batches that suit it."""
-    cores = os.cpu_count() or 1
+    cores = available_cores()
     contenders = []
     for workers, threads in {(cores, 1), (1, cores), (1, 1)}:
         translator = ctranslate2_model.load(directory, compute_type, workers, threads)
@@ -91,12 +90,7 @@ def peers(directory: Path, compute_type: str, beam: int, count: int) -> list[Con
 
 
 def _peer_run(translator: Any, beam: int, batch: int) -> Run:
-    ids: dict[str, int] = {}
-
     def run(texts: list[list[int]]) -> list[tuple[int, ...]]:
-        if not ids:
-            names = ctranslate2_model.tokens(max(map(max, texts)) + 1)
-            ids.update({name: number for number, name in enumerate(names)})
         results = translator.translate_batch(
             [[*(f"t{token}" for token in text), "</s>"] for text in texts],
             beam_size=beam,
@@ -155,7 +149,7 @@ def python_share(bundle: Bundle, rounds: int, vocabulary: int) -> float:
             run(texts)
         full = [r for r in translator.reports if r.rows == PYTHON_ROWS]
         turns = sum(r.turn_seconds for r in full)
-        return (turns - sum(r.step_seconds + r.encode_seconds for r in full)) / turns
+        return (turns - sum(r.graph_seconds for r in full)) / turns
 
 
 def main() -> None:

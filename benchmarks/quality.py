@@ -15,31 +15,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import sacrebleu
-import sentencepiece as spm
 
-from dragoman_server.bundle import read_bundle
-from dragoman_server.engine.core import Options, Sentence
-from dragoman_server.engine.engine import EngineSettings
-from dragoman_server.engine.translator import Translator
+from dragoman_export.distil import Teacher
+from dragoman_server.engine.core import Options
 from dragoman_training.corpus import read_lines
 from dragoman_training.evaluation import measure
 
 
-class BundleTranslator:
-    """Text to text, a sentence each."""
-
-    def __init__(self, translator: Translator, path: Path) -> None:
-        manifest = translator.engine.manifest
-        self._translator = translator
-        self._source, self._target = (
-            spm.SentencePieceProcessor(model_file=str(path / name))
-            for name in (manifest.source_tokenizer, manifest.target_tokenizer)
-        )
-
-    def translate(self, texts: Sequence[str], beam: int) -> list[str]:
-        sentences = [Sentence(tuple(ids)) for ids in self._source.Encode(texts)]
-        answers = self._translator.translate(sentences, Options(beam=beam))
-        return [self._target.Decode(list(answer.hypotheses[0].ids)) for answer in answers]
+def translate(teacher: Teacher, texts: Sequence[str], beam: int) -> list[str]:
+    """What is longer than the model takes is not translated, and counts as such."""
+    found: list[str] = []
+    for at in range(0, len(texts), 2048):
+        work = teacher.submit(texts[at : at + 2048], Options(beam=beam))
+        found += [best[0] if best else "" for best in teacher.texts(work)]
+    return found
 
 
 def joined(lines: Sequence[str], size: int) -> list[str]:
@@ -81,19 +70,18 @@ def main() -> None:
         ),
     }
     figures: dict[str, dict[str, float]] = {}
-    settings = EngineSettings(max_waiting=len(sources) + 1)
-    with Translator(read_bundle(arguments.bundle), settings) as engine:
-        translator = BundleTranslator(engine, arguments.bundle)
+    with Teacher(arguments.bundle) as teacher:
         for beam in arguments.beams:
             for name, (texts, right) in sets.items():
                 began = time.perf_counter()
-                translations = translator.translate(texts, beam)
+                translations = translate(teacher, texts, beam)
                 seconds = time.perf_counter() - began
-                quality = measure(translations, right, engine.engine.manifest.target_language)
+                quality = measure(translations, right, teacher.languages[1])
                 row = figures[f"beam {beam}, {name}"] = {
                     "sentences": len(texts),
                     "bleu": round(quality.bleu, 2),
                     "chrf": round(quality.chrf, 2),
+                    "not translated": sum(not text for text in translations),
                     "seconds": round(seconds, 1),
                 }
                 print(f"beam {beam}, {name:12s} ", row, flush=True)
@@ -108,7 +96,7 @@ def main() -> None:
                 print(f"\n{scores[i]:5.1f}  {sources[i]}\n       {best[i]}\n       {references[i]}")
         if arguments.translate:
             texts = list(read_lines(arguments.translate))
-            translations = translator.translate(texts, max(arguments.beams))
+            translations = translate(teacher, texts, max(arguments.beams))
             for source, translation in zip(texts, translations, strict=True):
                 print(f"\n{source}\n{translation}")
     if arguments.json:

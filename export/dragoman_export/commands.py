@@ -107,7 +107,12 @@ def distil(
     source: Annotated[Path, typer.Option(help="Training text, a sentence a line; may be gzip.")],
     reference: Annotated[Path, typer.Option(help="Its right translations.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write the teachers' translations.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write the teachers' translations; gzip if it ends with .gz.",
+        ),
     ],
     beam: Annotated[int, typer.Option(min=1, max=8, help="Of each teacher.")] = 4,
 ) -> None:
@@ -124,13 +129,13 @@ def distil(
     from dragoman_export.distil import distil
     from dragoman_export.errors import ExportError
     from dragoman_training.corpus import ParallelText
-    from dragoman_training.files import staged_file
+    from dragoman_training.files import staged_text
     from dragoman_training.terminal import progress_bar
 
     if output.is_dir() or not output.parent.is_dir():
         raise ExportError(f"{output}: not a file in a directory that exists")
     console = Console(stderr=True, highlight=False)
-    with progress_bar(console) as bar, staged_file(output) as file:
+    with progress_bar(console) as bar, staged_text(output) as file:
         task = bar.add_task("translating", total=None, status="")
         report = distil(
             teachers,

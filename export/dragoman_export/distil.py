@@ -19,7 +19,7 @@ from sacrebleu.metrics.chrf import CHRF
 from dragoman_export.errors import ExportError
 from dragoman_server.bundle import read_bundle
 from dragoman_server.engine.core import Answer, Options, Sentence
-from dragoman_server.engine.engine import EngineSettings
+from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Pending, Translator
 from dragoman_training.corpus import Pair
 from dragoman_training.tokenizer import Tokenizer
@@ -37,9 +37,12 @@ class DistilReport:
 
 
 class Teacher:
-    """A bundle that translates text, as a context manager."""
+    """A bundle that translates text, a sentence each, as a context manager.
 
-    def __init__(self, path: Path) -> None:
+    With several teachers, each has its share of the cores.
+    """
+
+    def __init__(self, path: Path, share: int = 1) -> None:
         bundle = read_bundle(path)
         manifest = bundle.manifest
         self.languages = (manifest.source_language, manifest.target_language)
@@ -100,14 +103,14 @@ def distil(
     """Write a target for each pair, in order."""
     report = DistilReport()
     with ExitStack() as stack:
-        teachers = [stack.enter_context(Teacher(path)) for path in bundles]
+        teachers = [stack.enter_context(Teacher(path, len(bundles))) for path in bundles]
         for path, teacher in zip(bundles, teachers, strict=True):
             if teacher.languages != teachers[0].languages:
                 raise ExportError(f"{path}: translates {teacher.languages}, not like the others")
         options = Options(beam=beam, n_best=beam)
         for chunk, candidates in _translated(teachers, iter(pairs), options):
             for pair, texts in zip(chunk, candidates, strict=True):
-                write(nearest(texts, pair.target) if texts else pair.target)
+                write(_one_line(nearest(texts, pair.target)) if texts else pair.target)
                 report.kept += not texts
             report.lines += len(chunk)
             watch(report.lines)
@@ -118,6 +121,11 @@ def nearest(candidates: Sequence[str], reference: str) -> str:
     """The candidate with the highest chrF; the first of equals."""
     chrf = CHRF()
     return max(candidates, key=lambda text: chrf.sentence_score(text, [reference]).score)
+
+
+def _one_line(text: str) -> str:
+    """A vocabulary with bytes can spell line breaks, which would shift every line after them."""
+    return " ".join(text.split())
 
 
 def _translated(

@@ -196,7 +196,7 @@ class GraphWriter:
         self,
         g: GraphBuilder,
         layer: int,
-        weights: DecoderLayerWeights,
+        layer_weights: DecoderLayerWeights,
         none: str,
         source_ends_n: str,
         longest_source: str,
@@ -205,7 +205,7 @@ class GraphWriter:
         """The same op as self-attention: no new keys, and the source's as those of the past."""
 
         def attention(x: str) -> str:
-            q = self._to_grid(g, self._precision.linear(g, x, weights.query))
+            q = self._to_grid(g, self._precision.linear(g, x, layer_weights.query))
             aligned = layer == self._alignment_layer
             attended, *weights_nH1S = self._attend(
                 g,
@@ -215,14 +215,32 @@ class GraphWriter:
                 (q, none, none),
                 source_ends_n,
                 longest_source,
-                want_weights=aligned,
+                want_weights=aligned and self._element == "float32",
             )
             if aligned:
-                mean = g.add("ReduceMean", weights_nH1S[0], g.ints(1, 2), keepdims=0)
-                alignments.append(mean if self._element == "float32" else g.add("Cast", mean, to=1))
-            return self._precision.linear(g, attended, weights.cross_output)
+                weights = weights_nH1S or [
+                    self._attention_weights(g, layer, q, source_ends_n, longest_source)
+                ]
+                alignments.append(g.add("ReduceMean", weights[0], g.ints(1, 2), keepdims=0))
+            return self._precision.linear(g, attended, layer_weights.cross_output)
 
         return attention
+
+    def _attention_weights(
+        self, g: GraphBuilder, layer: int, q: str, source_ends_n: str, longest_source: str
+    ) -> str:
+        """softmax(q Kᵀ) by itself: on CUDA the attention op does not give its weights away."""
+        heads, width = self._dimensions.heads, self._dimensions.head_width
+        q_nH1K = g.add("Reshape", q, g.ints(-1, heads, 1, width))
+        longest = g.add("Cast", longest_source, to=7)
+        key_nHSK = g.add("Slice", f"cross_key_{layer}", g.ints(0), longest, g.ints(2))
+        key_nHKS = g.add("Transpose", key_nHSK, perm=[0, 1, 3, 2])
+        products = g.add("Cast", g.add("MatMul", q_nH1K, key_nHKS), to=1)
+        scores = g.add("Mul", products, g.scalar("by_head_width", width**-0.5, np.float32))
+        ends_n111 = g.add("Unsqueeze", g.add("Cast", source_ends_n, to=7), g.ints(1, 2, 3))
+        real = g.add("LessOrEqual", self._range(g, longest), ends_n111)
+        lowest = g.scalar("lowest", -1e30, np.float32)
+        return g.add("Softmax", g.add("Where", real, scores, lowest), axis=-1)
 
     def _attend(
         self,
@@ -371,7 +389,8 @@ class GraphWriter:
         Finding maxima is several times as fast as sorting, and what is left to sort is little.
         """
         vocabulary = self._dimensions.target_vocabulary
-        size = group_size(vocabulary)
+        # Made for the CPU; the float16 graphs of GPUs sort fast enough.
+        size = group_size(vocabulary) if self._element == "float32" else 1
         if size == 1:
             best, ids = g.add("TopK", log_probs_nV, k, outputs=2, axis=-1)
             return best, ids

@@ -6,6 +6,7 @@ Which device they are on is the only difference between CPU and GPU.
 """
 
 import copy
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,7 @@ Floats = npt.NDArray[np.float32]
 @dataclass(frozen=True, kw_only=True)
 class GraphSettings:
     rows: int = 64
-    """Decoding lanes; memory for all of them is taken at the start."""
+    """Memory for all of them is taken at the start."""
     device: str = "cpu"
     threads: int = 1
     """Of each session."""
@@ -97,6 +98,15 @@ class StepResult:
     given_log_probs: Floats
     row_sums: Floats
     alignment: Floats
+    seconds: float
+    """In the graph."""
+
+
+@dataclass(frozen=True)
+class EncodeResult:
+    sentence_sums: Floats
+    """Of each sentence: not finite where something in it is not a number."""
+    seconds: float
 
 
 _STEP_OUTPUTS = ("top_log_probs", "top_ids", "given_log_probs", "row_sums", "alignment")
@@ -109,6 +119,11 @@ class Graphs:
         manifest = bundle.manifest
         self.settings = settings
         self.manifest = manifest
+        if settings.device == "cuda" and manifest.precision != "float16":
+            # Attention has no other kernel there, and products would go back to the CPU.
+            raise BundleError(
+                f"{bundle.path}: precision {manifest.precision}, but device cuda needs float16"
+            )
         self._element = np.float16 if manifest.precision == "float16" else np.float32
         options = _session_options(settings)
         self._encoder, self._decoder, self._move = (
@@ -140,6 +155,8 @@ class Graphs:
         self._bindings: dict[int, ort.IOBinding] = {}
         """Of steps, by their number of rows: the caches stay bound."""
         self._run_options = ort.RunOptions()
+        self.seconds = 0.0
+        """Spent in all graphs so far."""
 
     def replica(self) -> "Graphs":
         """The same sessions, so the same weights, with caches of its own."""
@@ -156,11 +173,10 @@ class Graphs:
         """Memory of the caches and of the log-probabilities."""
         return sum(b.bytes for b in (*self._caches.values(), self._log_probs))
 
-    def encode(self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints) -> Floats:
-        """Read sentences into the cross caches of rows; a sentence may fill several rows.
-
-        Returns a sum for each sentence that is not finite where something in it is not a number.
-        """
+    def encode(
+        self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints
+    ) -> EncodeResult:
+        """Read sentences into the cross caches of rows; a sentence may fill several rows."""
         count, longest = source_ids.shape
         if longest > self.manifest.max_source_tokens:
             raise ValueError(f"{longest} source positions exceed the model's limit")
@@ -174,9 +190,8 @@ class Graphs:
         self._bind(binding, "sentences", sentences)
         self._bind(binding, "rows", rows)
         self._bind_caches(binding, self._cross_names, self.settings.rows)
-        self._encoder.run_with_iobinding(binding, self._run_options)
-        sums: Floats = binding.get_outputs()[0].numpy()
-        return sums
+        seconds = self._run(self._encoder, binding)
+        return EncodeResult(binding.get_outputs()[0].numpy(), seconds)
 
     def step(
         self,
@@ -221,8 +236,17 @@ class Graphs:
             binding.bind_cpu_input(name, np.array([value], kind))
         for name in _STEP_OUTPUTS:
             binding.bind_output(name, "cpu")
-        self._decoder.run_with_iobinding(binding, self._run_options)
-        return StepResult(*(o.numpy() for o in binding.get_outputs()[: len(_STEP_OUTPUTS)]))
+        seconds = self._run(self._decoder, binding)
+        outputs = [output.numpy() for output in binding.get_outputs()[: len(_STEP_OUTPUTS)]]
+        return StepResult(**dict(zip(_STEP_OUTPUTS, outputs, strict=True)), seconds=seconds)
+
+    def _run(self, session: ort.InferenceSession, binding: ort.IOBinding) -> float:
+        """Returns the seconds that it took."""
+        began = time.perf_counter()
+        session.run_with_iobinding(binding, self._run_options)
+        seconds = time.perf_counter() - began
+        self.seconds += seconds
+        return seconds
 
     def _step_binding(self, rows: int) -> ort.IOBinding:
         """With the caches of the first rows bound; results come in the order of their binding."""
@@ -255,15 +279,14 @@ class Graphs:
         self._bind(binding, "self_length", np.array([self_length]))
         self._bind(binding, "cross_length", np.array([cross_length]))
         self._bind_caches(binding, self._self_names + self._cross_names, self.settings.rows)
-        self._move.run_with_iobinding(binding, self._run_options)
+        self._run(self._move, binding)
 
     def log_probs(self, rows: int) -> Floats:
-        """Of every token, for the first rows, as the last step left them: a copy to the host."""
-        return self._log_probs.numpy()[:rows].copy()
+        """Of every token, for the first rows, as the last step left them.
 
-    def log_probs_of(self, row: int) -> Floats:
-        """Of every token, for one row, as the last step left them: a copy to the host."""
-        return self._log_probs.numpy()[row].copy()
+        On the CPU this is the graph's own memory, which the next step overwrites.
+        """
+        return self._log_probs.numpy()[:rows]
 
     def cache(self, name: str) -> npt.NDArray[np.floating]:
         """A whole cache, as a copy on the host: for checking graphs, not for serving."""

@@ -1,13 +1,14 @@
 """Files and directories that appear whole or not at all, whenever the process dies."""
 
 import fcntl
+import gzip
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 _PARTIAL = ".partial"
 
@@ -45,6 +46,19 @@ def staged_file(path: Path) -> Iterator[BinaryIO]:
         staging.unlink(missing_ok=True)
         raise
     _sync(path.parent)
+
+
+@contextmanager
+def staged_text(path: Path) -> Iterator[IO[bytes]]:
+    """As ``staged_file``; compressed where the name ends with ``.gz``."""
+    with staged_file(path) as file, ExitStack() as stack:
+        if path.suffix == ".gz":
+            # Without a time and a name in it, the same text makes the same file.
+            yield stack.enter_context(
+                gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)  # type: ignore[arg-type]
+            )
+        else:
+            yield file
 
 
 @contextmanager

@@ -4,18 +4,15 @@ Our own models don't need it: SentencePiece learns from text as it is. It is for
 papers whose figures are of such text.
 """
 
-import gzip
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
 from sacremoses.corpus import NonbreakingPrefixes  # type: ignore[import-untyped]
 
 from dragoman_training.corpus import read_lines
 from dragoman_training.errors import CorpusError
-from dragoman_training.files import staged_file
+from dragoman_training.files import staged_text
 
 _CHUNK = 1000
 
@@ -51,13 +48,7 @@ def tokenize_file(
 ) -> int:
     """Write a line for each line; gzip where the name ends with it. Returns how many there are."""
     count = 0
-    with staged_file(output) as file, ExitStack() as stack:
-        lines: IO[bytes] = file
-        if output.suffix == ".gz":
-            # Without a time and a name in it, the same text makes the same file.
-            lines = stack.enter_context(
-                gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)  # type: ignore[arg-type]
-            )
+    with staged_text(output) as lines:
         for line in _watched(read_lines(source), watch):
             lines.write(f"{words(line)}\n".encode())
             count += 1

@@ -12,8 +12,6 @@ from dragoman_server.engine.core import Finish, Hypothesis
 from dragoman_server.engine.rows import Rows, Running
 from dragoman_server.graphs import StepResult
 
-Moves = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
 
 def score(log_prob: float, length: int, alpha: float) -> float:
     """The length counts the end token."""

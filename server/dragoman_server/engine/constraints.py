@@ -9,8 +9,7 @@ from dragoman_server.engine.core import Options
 from dragoman_server.engine.rows import Rows
 from dragoman_server.graphs import NO_ADJUSTMENTS, Adjustments
 
-Codes = npt.NDArray[np.int64]
-"""row x vocabulary + token."""
+Ints = npt.NDArray[np.int64]
 
 
 def is_constrained(options: Options) -> bool:
@@ -23,10 +22,10 @@ def is_constrained(options: Options) -> bool:
 
 
 def adjustments(
-    rows: Rows, groups: Sequence[tuple[Options, Codes]], *, vocabulary: int, end: int
+    rows: Rows, groups: Sequence[tuple[Options, Ints]], *, vocabulary: int, end: int
 ) -> Adjustments:
-    """For groups of rows with the same options."""
-    places: list[Codes] = []
+    """For groups of rows with the same options; each place is row x vocabulary + token."""
+    places: list[Ints] = []
     factors: list[npt.NDArray[np.float32]] = []
     offsets: list[npt.NDArray[np.float32]] = []
     for options, members in groups:
@@ -46,14 +45,14 @@ def adjustments(
     return Adjustments(np.concatenate(places), np.concatenate(factors), np.concatenate(offsets))
 
 
-def _penalised(rows: Rows, options: Options, members: Codes, vocabulary: int) -> Codes:
+def _penalised(rows: Rows, options: Options, members: Ints, vocabulary: int) -> Ints:
     if options.repetition_penalty == 1.0:
         return np.zeros(0, np.int64)
     history, valid = _history(rows, members)
     return np.unique((members[:, None] * vocabulary + history)[valid])
 
 
-def _banned(rows: Rows, options: Options, members: Codes, vocabulary: int, end: int) -> list[Codes]:
+def _banned(rows: Rows, options: Options, members: Ints, vocabulary: int, end: int) -> list[Ints]:
     first = members * vocabulary
     banned = [
         (first[:, None] + np.array(options.suppressed, np.int64)).reshape(-1),
@@ -66,7 +65,7 @@ def _banned(rows: Rows, options: Options, members: Codes, vocabulary: int, end: 
     return banned
 
 
-def _history(rows: Rows, members: Codes) -> tuple[Codes, npt.NDArray[np.bool_]]:
+def _history(rows: Rows, members: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Tokens so far of each row, and where there is one."""
     past = rows.past[members]
     longest = int(past.max())
@@ -74,7 +73,7 @@ def _history(rows: Rows, members: Codes) -> tuple[Codes, npt.NDArray[np.bool_]]:
 
 
 def _repeats(
-    history: Codes, valid: npt.NDArray[np.bool_], past: Codes, n: int
+    history: Ints, valid: npt.NDArray[np.bool_], past: Ints, n: int
 ) -> npt.NDArray[np.bool_]:
     """Tokens that stand where the same n - 1 tokens came before as come now."""
     if history.shape[1] < n:

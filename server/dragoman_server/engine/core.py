@@ -4,12 +4,13 @@ Everything here is plain values over token ids. A *request* is a list of sentenc
 options; each of its sentences is answered exactly once, with hypotheses or with a failure.
 """
 
-import math
 from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
+
+MAX_SUPPRESSED = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +26,8 @@ class Sampling:
     """Repeats the same draws, whatever else runs; unset: different ones each time."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.temperature <= 100:
-            raise ValueError(
-                f"temperature is {self.temperature}: it must be above 0 and at most 100"
-            )
+        if not 0.01 <= self.temperature <= 100:
+            raise ValueError(f"temperature is {self.temperature}: it must be from 0.01 to 100")
         if self.top_k < 0:
             raise ValueError(f"top_k is {self.top_k}: it must be at least 0")
         if not 0 < self.top_p <= 1:
@@ -57,7 +56,10 @@ class Options:
     min_tokens: int = 0
     """The end token is not among them."""
     max_tokens: int | None = None
-    """The end token included; unset: 2 x source + 10. Never above the model's limit."""
+    """The end token included; unset: 2 x source + 10, and room for the prefix and ``min_tokens``.
+
+    Never above the model's limit.
+    """
     alignment: bool = False
     """Also say which source tokens each token was translated from."""
 
@@ -76,12 +78,17 @@ class Options:
             raise ValueError(
                 f"max_tokens is {self.max_tokens}: it must be above min_tokens, {self.min_tokens}"
             )
-        if not (math.isfinite(self.length_penalty) and 0 <= self.length_penalty <= 10):
+        if not 0 <= self.length_penalty <= 10:
             raise ValueError(f"length_penalty is {self.length_penalty}: it must be from 0 to 10")
-        if not (math.isfinite(self.repetition_penalty) and 0 < self.repetition_penalty <= 100):
+        if not 0.01 <= self.repetition_penalty <= 100:
             raise ValueError(
-                f"repetition_penalty is {self.repetition_penalty}: "
-                "it must be above 0 and at most 100"
+                f"repetition_penalty is {self.repetition_penalty}: it must be from 0.01 to 100"
+            )
+        # Each is a number for every row of a step, so there can't be any number of them.
+        object.__setattr__(self, "suppressed", tuple(sorted({*self.suppressed})))
+        if len(self.suppressed) > MAX_SUPPRESSED:
+            raise ValueError(
+                f"suppressed has {len(self.suppressed)} tokens: it may have {MAX_SUPPRESSED}"
             )
         if self.sampling is not None and self.beam > 1:
             raise ValueError(f"beam is {self.beam}: sampling needs a beam of 1")
@@ -188,7 +195,7 @@ class Report:
     tokens: list[NewToken] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     rows: int = 0
-    """Rows of the step, finished ones not yet replaced included."""
+    """Of the step."""
     encoded: int = 0
     """Sentences."""
     source_tokens: int = 0
@@ -196,9 +203,12 @@ class Report:
     """Source positions that were computed for nothing."""
     target_tokens: int = 0
     encode_seconds: float = 0.0
+    """In the encoder's graph."""
     step_seconds: float = 0.0
-    """In the decoder graph."""
+    """In the decoder's graph."""
+    graph_seconds: float = 0.0
+    """In any graph."""
     turn_seconds: float = 0.0
-    """All of it, from the decision what to do to the answers."""
+    """All of it, from the decision what to do until it is done."""
     faults: int = 0
     """Calls of a graph that failed."""

@@ -3,6 +3,7 @@
 It knows no queue, no thread and no clock but the one for its own figures.
 """
 
+import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,8 @@ from dragoman_server.engine import beams, constraints, sampling
 from dragoman_server.engine.core import Answer, Failure, Finish, NewToken, Options, Report, Ticket
 from dragoman_server.engine.rows import Job, Rows, Running
 from dragoman_server.graphs import NO_ADJUSTMENTS, Adjustments, Graphs, StepResult
+
+log = logging.getLogger(__name__)
 
 _CALL_TOKENS = 32
 """What a call of the encoder costs beside its tokens, in tokens."""
@@ -64,10 +67,11 @@ class Lane:
             try:
                 self._encode(group, report)
             except Exception:
-                for running in group:
-                    self._end(running, report, Failure.FAULT)
+                log.exception("the encoder failed, with %d sentences", len(group))
                 report.faults += 1
-        report.encode_seconds += time.monotonic() - now
+                for running in group:
+                    if running.job.ticket in self._running:
+                        self._end(running, report, Failure.FAULT)
 
     def step(self, report: Report) -> None:
         """One token for every sentence."""
@@ -78,7 +82,6 @@ class Lane:
         past = rows.past[:count]
         is_forced = past < rows.forced_length[:count]
         given = np.where(is_forced, rows.forced[np.arange(count), past], self._special.end)
-        begun = time.monotonic()
         result = self.graphs.step(
             rows.token[:count],
             past,
@@ -89,7 +92,7 @@ class Lane:
         )
         ended = time.monotonic()
         report.rows = count
-        report.step_seconds = ended - begun
+        report.step_seconds = result.seconds
         for running in self._running.values():
             running.steps += 1
             if running.steps == 1:
@@ -117,10 +120,11 @@ class Lane:
             line[len(source)] = self._special.end
         sentences = np.repeat(np.arange(len(group)), [len(r.rows) for r in group])
         rows = np.array([row for r in group for row in r.rows])
-        sums = self.graphs.encode(ids, lengths, sentences, rows)
-        for running, total in zip(group, sums.tolist(), strict=True):
+        encoded = self.graphs.encode(ids, lengths, sentences, rows)
+        for running, total in zip(group, encoded.sentence_sums.tolist(), strict=True):
             if not math.isfinite(total):
                 self._end(running, report, Failure.POISONED)
+        report.encode_seconds += encoded.seconds
         report.encoded += len(group)
         report.source_tokens += int(lengths.sum())
         report.padding += ids.size - int(lengths.sum())
@@ -263,16 +267,25 @@ class Lane:
             )
             token[at] = result.top_ids[at, places]
             log_prob[at] = result.top_log_probs[at, places]
+        if not others:
+            return
+        log_probs = self.graphs.log_probs(len(free))
         for (row, running), number in zip(others, uniform[len(listed) :].tolist(), strict=True):
-            log_probs = self.graphs.log_probs_of(row)
             chosen = running.job.options.sampling
             assert chosen is not None
-            token[row] = sampling.draw_any(log_probs, chosen, number)
-            log_prob[row] = log_probs[token[row]]
+            token[row] = sampling.draw_any(log_probs[row], chosen, number)
+            log_prob[row] = log_probs[row, token[row]]
 
     def _end(self, running: Running, report: Report, failure: Failure | None = None) -> None:
-        """Answer a sentence and free its rows."""
+        """Free a sentence's rows and answer it."""
         job = running.job
+        del self._running[job.ticket]
+        self.rows.free(running)
+        if constraints.is_constrained(job.options):
+            members = self._constrained[job.options]
+            members.remove(running)
+            if not members:
+                del self._constrained[job.options]
         job.timing.finished = time.monotonic()
         if not failure:
             report.target_tokens += len(running.finished[0].ids) + 1
@@ -286,13 +299,6 @@ class Lane:
                 steps=running.steps,
             )
         )
-        self.rows.free(running)
-        del self._running[job.ticket]
-        if constraints.is_constrained(job.options):
-            members = self._constrained[job.options]
-            members.remove(running)
-            if not members:
-                del self._constrained[job.options]
 
 
 def _groups_of_like_length(placed: list[Running]) -> Iterator[list[Running]]:

@@ -45,9 +45,8 @@ class Rows:
     """All arrays are allocated and touched once."""
 
     def __init__(self, rows: int, max_target: int, max_source: int) -> None:
-        self.size = rows
         self.count = 0
-        """Rows of the next step; holes among them have no owner."""
+        """The first rows, up to the last that has an owner; holes among them have none."""
         self.owner: list[Running | None] = [None] * rows
         self.token = np.zeros(rows, np.int64)
         """The newest token, which the next step reads."""
@@ -114,12 +113,10 @@ class Rows:
     def free(self, running: Running) -> None:
         for row in running.rows:
             self.owner[row] = None
-            # A hole is stepped like the others until it is filled: as cheaply as can be.
+            # The step that is being worked on must not take it for a row that goes on.
             self.past[row] = 0
-            self.source_length[row] = 1
             self.stream[row] = False
             self.single[row] = False
-            self.candidates[row] = 1
             self.forced_length[row] = 0
         while self.count and self.owner[self.count - 1] is None:
             self.count -= 1

@@ -50,8 +50,8 @@ def draw_listed(
 def draw_any(log_probs_V: npt.NDArray[np.float32], sampling: Sampling, uniform: float) -> int:
     """A token of the whole vocabulary."""
     if sampling.top_k == 0 and sampling.top_p == 1.0:
-        scaled_V = log_probs_V.astype(np.float64) / sampling.temperature
-        weights_V = np.exp(scaled_V - scaled_V.max())
+        centred_V = log_probs_V.astype(np.float64) - log_probs_V.max()
+        weights_V = np.exp(centred_V / sampling.temperature)
         sums_V = weights_V.cumsum()
         return int(np.searchsorted(sums_V, uniform * sums_V[-1], side="right"))
     order_V = np.argsort(-log_probs_V, kind="stable")
@@ -70,8 +70,7 @@ def _draw_sorted(
     log_probs_rk: Floats, temperature_r: Floats, top_p_r: Floats, uniform_r: Floats
 ) -> npt.NDArray[np.int64]:
     """Places in rows that are sorted, best first; -inf is never drawn."""
-    scaled_rk = log_probs_rk / temperature_r[:, None]
-    weights_rk = np.exp(scaled_rk - scaled_rk[:, :1])
+    weights_rk = np.exp((log_probs_rk - log_probs_rk[:, :1]) / temperature_r[:, None])
     sums_rk = weights_rk.cumsum(axis=1)
     # A token is in the nucleus when those before it do not reach top_p yet.
     before_rk = (sums_rk - weights_rk) / sums_rk[:, -1:]

@@ -127,8 +127,10 @@ class Scheduler:
         for need in needs:
             if need.rows > self.settings.rows:
                 raise ValueError(f"a sentence needs {need.rows} rows of {self.settings.rows}")
-        if self.waiting + len(needs) > self.settings.max_waiting:
-            raise QueueFullError(self.waiting, len(needs), self.settings.max_waiting)
+        # What was dropped counts until it is answered, or it would pile up when lanes stall.
+        queued = self.waiting + len(self._dropped)
+        if queued + len(needs) > self.settings.max_waiting:
+            raise QueueFullError(queued, len(needs), self.settings.max_waiting)
         flow = request if flow is None else flow
         entry = self._requests[request] = _Request(flow, priority, deadline, needs)
         queue = self._queues.setdefault((priority, flow), deque())

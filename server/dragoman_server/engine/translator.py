@@ -1,21 +1,26 @@
 """An engine to call from the same process: a request in, a future out."""
 
+import math
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
 
 from dragoman_server.bundle import Bundle
 from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentence
-from dragoman_server.engine.engine import Engine, EngineSettings
+from dragoman_server.engine.engine import Engine
+from dragoman_server.engine.settings import EngineSettings
 
 
 class Pending(Future[list[Answer]]):
-    """The answers of a request, in the order of its sentences, when all are there."""
+    """The answers of a request, in the order of its sentences, when all are there.
+
+    It can't be cancelled as futures can: ``Engine.cancel(pending.request)`` does it, and the
+    answers say so.
+    """
 
     def __init__(self, sentences: int) -> None:
         super().__init__()
-        self.set_running_or_notify_cancel()  # only the engine can cancel a request
+        self.set_running_or_notify_cancel()
         self.request = -1
         self._missing = sentences
         self._answers: list[Answer | None] = [None] * sentences
@@ -49,20 +54,30 @@ class Translator:
         self.engine.close()
 
     def submit(
-        self, sentences: Sequence[Sentence], options: Options = GREEDY, **arguments: Any
+        self,
+        sentences: Sequence[Sentence],
+        options: Options = GREEDY,
+        *,
+        flow: int | None = None,
+        priority: int = 0,
+        deadline: float = math.inf,
     ) -> Pending:
-        """Queue a request; further arguments are those of ``Engine.submit``."""
+        """Queue a request, as ``Engine.submit`` does."""
         pending = Pending(len(sentences))
-        with self._lock:  # or an answer could come before we know whose it is
-            pending.request = self.engine.submit(sentences, options, **arguments)
-            self._pending[pending.request] = pending
+
+        def expect(request: int) -> None:
+            pending.request = request
+            with self._lock:
+                self._pending[request] = pending
+
+        self.engine.submit(
+            sentences, options, flow=flow, priority=priority, deadline=deadline, queued=expect
+        )
         return pending
 
-    def translate(
-        self, sentences: Sequence[Sentence], options: Options = GREEDY, **arguments: Any
-    ) -> list[Answer]:
+    def translate(self, sentences: Sequence[Sentence], options: Options = GREEDY) -> list[Answer]:
         """Submit and wait."""
-        return self.submit(sentences, options, **arguments).result()
+        return self.submit(sentences, options).result()
 
     def _deliver(self, report: Report) -> None:
         complete: list[Pending] = []

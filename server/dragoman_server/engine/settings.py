@@ -1,0 +1,83 @@
+"""The settings of an engine, and what they come to on this machine."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman_server.engine.sampling import LISTED
+from dragoman_server.graphs import PROVIDERS
+
+MAX_BEAM = LISTED // 2
+"""A beam looks at twice as many candidates as it has hypotheses."""
+_LEAST_ROWS = 16
+"""Below so many rows, the products of a lane are too small to be fast."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings:
+    device: str = "cpu"
+    rows: int = 64
+    """Hypotheses that one request may have decoded at a time, over all replicas.
+
+    Each replica has ``max_beam`` rows beside them, for requests that hold none.
+    """
+    replicas: int | None = None
+    """Lanes that run side by side with the same weights; unset: to suit the cores."""
+    threads: int | None = None
+    """For each replica; unset: to suit the cores."""
+    max_beam: int = 8
+    encode_tokens: int = 512
+    """Source tokens read between two steps of a lane."""
+    max_waiting: int = 10_000
+    """Sentences in the queue."""
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "max_beam", "encode_tokens", "max_waiting"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
+        for name in ("replicas", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}: it must be at least 1")
+        if self.max_beam > MAX_BEAM:
+            raise ValueError(f"max_beam is {self.max_beam}: it must be at most {MAX_BEAM}")
+        if self.device not in PROVIDERS:
+            raise ValueError(f"device is {self.device!r}: it must be one of cpu, cuda")
+
+    @property
+    def resolved(self) -> "Resolved":
+        """With what is unset chosen for this machine."""
+        cores = available_cores()
+        replicas, threads = self.replicas, self.threads
+        if self.device != "cpu":
+            replicas, threads = replicas or 1, threads or 1
+        if replicas is None:
+            # A lane of one thread never waits for other threads.
+            replicas = max(1, min(cores // (threads or 1), self.rows // _LEAST_ROWS))
+        if threads is None:
+            threads = max(1, cores // replicas)
+        return Resolved(replicas, threads, -(-self.rows // replicas) + self.max_beam)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    replicas: int
+    threads: int
+    rows_per_lane: int
+
+    @property
+    def session_threads(self) -> int:
+        """Of the pool that all replicas share: each brings a thread of its own besides."""
+        return self.replicas * (self.threads - 1) + 1
+
+
+def available_cores() -> int:
+    """Cores that this process may use: by affinity, and by the quota of its container."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        if quota != "max":
+            cores = min(cores or 1, max(1, int(quota) // int(period)))
+    except (OSError, ValueError):
+        pass
+    return cores or 1

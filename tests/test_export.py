@@ -1,5 +1,6 @@
 """Exported graphs against PyTorch, against themselves in other company, and on disk."""
 
+import copy
 import dataclasses
 import json
 import subprocess
@@ -32,6 +33,7 @@ from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, ParallelSample, export_bundle, write_graphs
 from dragoman_export.precision import Float
 from dragoman_server.bundle import Bundle
+from dragoman_server.errors import BundleError
 from dragoman_server.graph_names import GRAPHS
 from dragoman_server.graphs import Adjustments, Graphs, GraphSettings
 from dragoman_server.reference import Decoded, beam, encode, greedy
@@ -187,6 +189,27 @@ def test_alignment_is_the_last_layers_attention() -> None:
         )
 
 
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(BundleError, match="this onnxruntime has no CUDAExecutionProvider"):
+        Graphs(trained_bundle("float16"), GraphSettings(rows=1, device="cuda"))
+    with pytest.raises(BundleError, match="precision int8, but device cuda needs float16"):
+        Graphs(trained_bundle("int8"), GraphSettings(rows=1, device="cuda"))
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8", "float16"])
+def test_a_poisoned_source_is_seen_and_hurts_no_other(precision: str, tmp_path: Path) -> None:
+    """int8 products hide what is not a number; the encoder's sums still show it."""
+    model = copy.deepcopy(trained_model())
+    with torch.no_grad():
+        model.source_embedding.table.weight[9] = torch.nan
+    layer = model.settings.decoder_layers - 1
+    write_graphs(model, tmp_path, precision, layer, random_sources(4, seed=1))
+    graphs = Graphs(Bundle(tmp_path, trained_bundle(precision).manifest), GraphSettings(rows=3))
+    ids = np.array([[8, 7, 3, 0], [8, 9, 7, 3], [5, 5, 5, 3]])
+    sums = graphs.encode(ids, np.array([3, 4, 4]), np.arange(3), np.arange(3)).sentence_sums
+    assert np.isfinite(sums).tolist() == [True, False, True]
+
+
 @pytest.mark.parametrize("precision", ["float32", "float16"])
 def test_a_poisoned_row_is_seen_and_hurts_no_other(precision: str) -> None:
     graphs = Graphs(trained_bundle(precision), GraphSettings(rows=4))
@@ -308,7 +331,10 @@ def test_the_commands(tmp_path: Path) -> None:
         (("export", tmp_path / "checkpoint", bundle, "--source", source), "go together"),
         (("verify", tmp_path / "none"), "no such bundle"),
         (("verify", bundle, "--device", "tpu"), "device is 'tpu'"),
-        (("verify", bundle, "--device", "cuda"), "this onnxruntime has no CUDAExecutionProvider"),
+        (
+            ("verify", bundle, "--device", "cuda"),
+            "precision float32, but device cuda needs float16",
+        ),
     ):
         run = dragoman(*arguments)
         assert run.returncode == 2

@@ -1,0 +1,459 @@
+"""The scheduler under any sequence of calls, and its rules one by one."""
+
+import math
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from dragoman_server.engine.core import Failure, Ticket
+from dragoman_server.engine.scheduler import (
+    Need,
+    QueueFullError,
+    Scheduler,
+    SchedulerSettings,
+    Turn,
+)
+
+FLOWS = st.integers(-3, -1)  # a request without a flow is its own, with its number
+
+
+def scheduler_of(**given_settings: int) -> Scheduler:
+    return Scheduler(SchedulerSettings(**{"reserve": 0, **given_settings}))
+
+
+def ones(count: int) -> list[Need]:
+    return [Need(rows=1, tokens=1)] * count
+
+
+class Machine(RuleBasedStateMachine):
+    """Keeps its own plain books, and holds every turn to the rules."""
+
+    @initialize(
+        lanes=st.integers(1, 3),
+        rows=st.integers(1, 9),
+        reserve=st.integers(0, 3),
+        encode_tokens=st.integers(1, 12),
+    )
+    def begin(self, lanes: int, rows: int, reserve: int, encode_tokens: int) -> None:
+        self.settings = SchedulerSettings(
+            lanes=lanes,
+            rows=rows,
+            reserve=min(reserve, rows - 1),
+            encode_tokens=encode_tokens,
+            max_waiting=40,
+        )
+        self.scheduler = Scheduler(self.settings)
+        self.now = 0
+        self.submitted = 0
+        self.needs: dict[Ticket, Need] = {}
+        self.flow: dict[int, int] = {}
+        self.priority: dict[int, int] = {}
+        self.deadline: dict[int, float] = {}
+        self.waiting: list[Ticket] = []
+        """In order of arrival."""
+        self.running: dict[Ticket, int] = {}
+        """On which lane."""
+        self.leaving: dict[Ticket, tuple[int, Failure]] = {}
+        """Which lane has to be told, and why."""
+        self.dropped: dict[Ticket, Failure] = {}
+        self.passed: dict[tuple[int, int], set[int]] = {}
+        """By priority and flow that waits and holds nothing: who came before it meanwhile."""
+        self.told: Counter[Ticket] = Counter()
+        self.most_deadlines = 0
+
+    # What can happen
+
+    @rule(
+        needs=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 15)), min_size=1, max_size=6),
+        flow=st.none() | FLOWS,
+        priority=st.integers(0, 1),
+        patience=st.none() | st.integers(0, 6),
+    )
+    def submit(
+        self, needs: list[tuple[int, int]], flow: int | None, priority: int, patience: int | None
+    ) -> None:
+        wanted = [Need(min(rows, self.settings.rows), tokens) for rows, tokens in needs]
+        request, deadline = self.submitted, math.inf if patience is None else self.now + patience
+        ahead = len(self.waiting) + len(self.dropped)
+        if ahead + len(wanted) > self.settings.max_waiting:
+            with pytest.raises(QueueFullError) as raised:
+                self.scheduler.submit(request, wanted, flow=flow, priority=priority)
+            assert raised.value.waiting == ahead
+            return
+        self.scheduler.submit(request, wanted, flow=flow, priority=priority, deadline=deadline)
+        self.submitted += 1
+        self.flow[request] = request if flow is None else flow
+        self.priority[request], self.deadline[request] = priority, deadline
+        for number, need in enumerate(wanted):
+            self.needs[Ticket(request, number)] = need
+            self.waiting.append(Ticket(request, number))
+
+    @rule(lane=st.integers(0, 2), passing=st.integers(0, 2))
+    def turn(self, lane: int, passing: int) -> None:
+        lane %= self.settings.lanes
+        self.now += passing
+        expired = self._let_go_expired()
+        has_work = self.scheduler.has_work(lane)
+        turn = self.scheduler.turn(lane, self.now)
+        if not expired:  # of which it can't know without a clock
+            assert has_work == bool(turn.leaving or turn.dropped or turn.admitted)
+        self._check_goodbyes(turn, lane)
+        self._check_admitted(turn.admitted, lane)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        ended = data.draw(st.sets(st.sampled_from(sorted(self.running)), min_size=1))
+        self.scheduler.release(ended)
+        self.scheduler.release(ended)  # a second time changes nothing
+        for ticket in ended:
+            del self.running[ticket]
+
+    @precondition(lambda self: self.leaving)
+    @rule(data=st.data())
+    def release_what_was_cancelled_meanwhile(self, data: st.DataObject) -> None:
+        """The lane finished it before it heard of it."""
+        self.scheduler.release([data.draw(st.sampled_from(sorted(self.leaving)))])
+
+    @precondition(lambda self: self.submitted)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        request = data.draw(st.integers(0, self.submitted - 1))
+        self.scheduler.cancel(request)
+        self._let_go(request, Failure.CANCELLED)
+
+    # What must hold
+
+    @invariant()
+    def counters_are_right(self) -> None:
+        assert self.scheduler.waiting == len(self.waiting)
+        assert self.scheduler.running == len(self.running)
+        assert self.scheduler.used_rows == sum(self.needs[t].rows for t in self.running)
+
+    @invariant()
+    def deadlines_are_bounded(self) -> None:
+        here = {ticket.request for ticket in [*self.waiting, *self.running]}
+        self.most_deadlines = max(self.most_deadlines, len(here))
+        assert len(self.scheduler._deadlines) <= 2 * self.most_deadlines + 64
+
+    @invariant()
+    def something_can_go_on(self) -> None:
+        """Where anything waits, a lane has room for it, or runs what will make room."""
+        if self.waiting and not self.running:
+            assert any(map(self.scheduler.has_work, range(self.settings.lanes)))
+
+    def teardown(self) -> None:
+        """Whatever was asked for comes to an end, and leaves nothing behind."""
+        if not hasattr(self, "scheduler"):
+            return
+        for _ in range(2 * len(self.needs) + 2):
+            for lane in range(self.settings.lanes):
+                self.turn(lane, 0)
+            self.scheduler.release(self.running)
+            self.running.clear()
+        assert not self.waiting
+        assert all(self.told[ticket] == 1 for ticket in self.needs)
+        self.scheduler.turn(0, math.inf)
+        assert vars(self.scheduler) == vars(Scheduler(self.settings))
+
+    # The books
+
+    def _held(self, flow: int) -> int:
+        return sum(self.needs[t].rows for t in self.running if self.flow[t.request] == flow)
+
+    def _used(self, lane: int) -> int:
+        return sum(self.needs[t].rows for t, where in self.running.items() if where == lane)
+
+    def _let_go_expired(self) -> bool:
+        """Returns whether there was any."""
+        here = {ticket.request for ticket in [*self.waiting, *self.running]}
+        expired = [request for request in here if self.deadline[request] <= self.now]
+        for request in expired:
+            self._let_go(request, Failure.EXPIRED)
+        return bool(expired)
+
+    def _let_go(self, request: int, why: Failure) -> None:
+        for ticket in [t for t in self.waiting if t.request == request]:
+            self.waiting.remove(ticket)
+            self.dropped[ticket] = why
+        for ticket in [t for t in self.running if t.request == request]:
+            self.leaving[ticket] = self.running.pop(ticket), why
+
+    def _check_goodbyes(self, turn: Turn, lane: int) -> None:
+        """Those that must go are told, once, on the lane where they are."""
+        assert dict(turn.dropped) == self.dropped
+        here = {ticket: why for ticket, (where, why) in self.leaving.items() if where == lane}
+        assert dict(turn.leaving) == here
+        for ticket, _ in turn.dropped:
+            self.told[ticket] += 1
+        self.dropped = {}
+        for ticket in here:
+            del self.leaving[ticket]
+
+    def _check_admitted(self, admitted: list[Ticket], lane: int) -> None:
+        tokens = sum(self.needs[ticket].tokens for ticket in admitted)
+        assert tokens <= self.settings.encode_tokens or len(admitted) == 1
+        for ticket in admitted:
+            self._check_turn_of(ticket, lane)
+            self.waiting.remove(ticket)
+            self.running[ticket] = lane
+            self.told[ticket] += 1
+        assert self._used(lane) <= self.settings.rows
+
+    def _check_turn_of(self, ticket: Ticket, lane: int) -> None:
+        """It may come, and comes before no one whose turn it is."""
+        free = self.settings.rows - self._used(lane)
+        flow, priority = self.flow[ticket.request], self.priority[ticket.request]
+        assert self.needs[ticket].rows <= free
+        if free - self.needs[ticket].rows < self.settings.reserve:
+            assert not self._held(flow), "the reserve is for those who hold nothing"
+        first: dict[tuple[int, int], Ticket] = {}
+        for waiting in self.waiting:
+            key = self.priority[waiting.request], self.flow[waiting.request]
+            first.setdefault(key, waiting)
+        assert first[priority, flow] == ticket, "a flow is served in order"
+        self.passed = {key: who for key, who in self.passed.items() if key in first}
+        for (rank, other), head in first.items():
+            if (rank, other) == (priority, flow):
+                continue
+            if self._held(other):
+                self.passed.pop((rank, other), None)
+                if rank > priority:  # only what may not touch the reserve is passed over
+                    assert free - self.needs[head].rows < self.settings.reserve
+            else:
+                assert rank <= priority, "a higher priority goes first"
+                passed = self.passed.setdefault((rank, other), set())
+                if rank == priority:
+                    assert flow not in passed, "no one comes twice before one who holds nothing"
+                    passed.add(flow)
+        self.passed.pop((priority, flow), None)
+
+
+TestScheduler = Machine.TestCase
+TestScheduler.settings = settings(max_examples=80, stateful_step_count=40)
+
+
+def requests_of(tickets: list[Ticket]) -> list[int]:
+    return [ticket.request for ticket in tickets]
+
+
+def test_flows_take_turns_sentence_by_sentence() -> None:
+    scheduler = scheduler_of(rows=7)
+    scheduler.submit(0, ones(100))
+    scheduler.submit(1, ones(2))
+    scheduler.submit(2, ones(1), flow=1)
+    scheduler.submit(3, ones(9))
+    assert requests_of(scheduler.turn(0, 0.0).admitted) == [0, 1, 3, 0, 1, 3, 0]
+    scheduler.release([Ticket(0, 0), Ticket(0, 1), Ticket(0, 2)])
+    # Request 2 is of the flow of request 1.
+    assert requests_of(scheduler.turn(0, 0.0).admitted) == [2, 3, 0]
+
+
+@given(st.lists(st.integers(1, 30), min_size=2, max_size=6), st.randoms(use_true_random=False))
+def test_no_flow_is_more_than_one_sentence_ahead(sizes: list[int], rng: random.Random) -> None:
+    """While they all have something waiting, whoever ends when."""
+    scheduler = scheduler_of(rows=4)
+    for request, size in enumerate(sizes):
+        scheduler.submit(request, ones(size))
+    served: Counter[int] = Counter()
+    running: list[Ticket] = []
+    while scheduler.waiting:
+        for ticket in scheduler.turn(0, 0.0).admitted:
+            served[ticket.request] += 1
+            running.append(ticket)
+            hungry = [served[r] for r, size in enumerate(sizes) if served[r] < size]
+            assert served[ticket.request] <= min(hungry, default=served[ticket.request]) + 1
+        rng.shuffle(running)
+        scheduler.release([running.pop() for _ in range(rng.randint(1, len(running)))])
+
+
+def test_a_higher_priority_goes_first() -> None:
+    scheduler = scheduler_of(rows=3)
+    scheduler.submit(0, ones(5))
+    scheduler.submit(1, ones(2), priority=1)
+    scheduler.submit(2, ones(2), priority=-1)
+    assert requests_of(scheduler.turn(0, 0.0).admitted) == [1, 1, 0]
+
+
+def test_one_admission_brings_no_more_source_tokens_than_allowed() -> None:
+    scheduler = scheduler_of(rows=16, encode_tokens=10)
+    scheduler.submit(0, [Need(1, tokens) for tokens in (4, 6, 1, 30, 9, 2)])
+    admissions = [scheduler.turn(0, 0.0).admitted for _ in range(5)]
+    numbers = [[ticket.sentence for ticket in admitted] for admitted in admissions]
+    assert numbers == [[0, 1], [2], [3], [4], [5]]
+
+
+def test_the_reserve_is_for_flows_that_hold_nothing() -> None:
+    scheduler = scheduler_of(rows=8, reserve=2)
+    scheduler.submit(0, ones(100))
+    assert len(scheduler.turn(0, 0.0).admitted) == 6
+    scheduler.submit(1, ones(3))
+    assert requests_of(scheduler.turn(0, 0.0).admitted) == [1]
+    scheduler.submit(2, ones(1), priority=-1)
+    assert requests_of(scheduler.turn(0, 0.0).admitted) == [2]
+    scheduler.submit(3, ones(1))
+    assert scheduler.turn(0, 0.0).admitted == []
+    scheduler.release([Ticket(0, 0)])
+    assert requests_of(scheduler.turn(0, 0.0).admitted) == [3]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3])
+def test_lanes_share_the_work_evenly(beam: int) -> None:
+    scheduler = scheduler_of(lanes=3, rows=24)
+    scheduler.submit(0, [Need(beam, 1)] * 9)
+    assert [len(scheduler.turn(lane, 0.0).admitted) for lane in (2, 0, 1)] == [3, 3, 3]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=40), st.integers(1, 4))
+def test_no_lane_takes_a_whole_sentence_above_its_share(beams: list[int], lanes: int) -> None:
+    scheduler = scheduler_of(lanes=lanes, rows=200)
+    scheduler.submit(0, [Need(beam, 1) for beam in beams])
+    used = [
+        sum(beams[ticket.sentence] for ticket in scheduler.turn(lane, 0.0).admitted)
+        for lane in range(lanes)
+    ]
+    assert sum(used) == sum(beams)
+    assert max(used) < -(-sum(beams) // lanes) + max(beams)
+
+
+def test_a_wide_beam_is_not_passed_over_for_ever() -> None:
+    """Narrow ones would always fit before it."""
+    scheduler = scheduler_of(rows=8, reserve=1)
+    for request in range(8):
+        scheduler.submit(request, ones(50))
+    assert len(scheduler.turn(0, 0.0).admitted) == 8
+    scheduler.submit(8, [Need(rows=8, tokens=1)])
+    others, running = 0, [Ticket(request, 0) for request in range(8)]
+    while Ticket(8, 0) not in running:
+        scheduler.release([running.pop(0)])
+        admitted = scheduler.turn(0, 0.0).admitted
+        running += admitted
+        others += len(admitted)
+    assert others <= 9
+
+
+@given(st.data())
+def test_whatever_beams_are_mixed_all_are_admitted(data: st.DataObject) -> None:
+    lanes, rows = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 12))
+    scheduler = scheduler_of(lanes=lanes, rows=rows, reserve=data.draw(st.integers(0, rows - 1)))
+    needs = st.lists(st.builds(Need, st.integers(1, rows), st.integers(1, 600)), min_size=1)
+    for request in range(data.draw(st.integers(1, 5))):
+        flow, priority = data.draw(st.none() | FLOWS), data.draw(st.integers(0, 2))
+        scheduler.submit(request, data.draw(needs), flow=flow, priority=priority)
+    while scheduler.waiting:
+        before = scheduler.waiting
+        admitted = [t for lane in range(lanes) for t in scheduler.turn(lane, 0.0).admitted]
+        assert scheduler.waiting < before
+        scheduler.release(admitted)
+    assert vars(scheduler) == vars(Scheduler(scheduler.settings))
+
+
+def test_a_cancelled_request_leaves_where_it_runs_and_is_dropped_where_it_waits() -> None:
+    scheduler = scheduler_of(lanes=2, rows=2)
+    scheduler.submit(0, ones(6))
+    first, second = scheduler.turn(0, 0.0).admitted, scheduler.turn(1, 0.0).admitted
+    scheduler.cancel(0)
+    assert (scheduler.waiting, scheduler.running, scheduler.used_rows) == (0, 0, 0)
+    turn = scheduler.turn(1, 0.0)
+    assert turn.leaving == [(ticket, Failure.CANCELLED) for ticket in second]
+    assert turn.dropped == [(Ticket(0, number), Failure.CANCELLED) for number in (4, 5)]
+    assert scheduler.has_work(0)
+    assert scheduler.turn(0, 0.0) == Turn([(ticket, Failure.CANCELLED) for ticket in first])
+    scheduler.cancel(0)
+    scheduler.cancel(77)
+    assert scheduler.turn(0, 0.0) == Turn()
+
+
+def test_rows_of_a_cancelled_sentence_are_free_in_the_turn_it_leaves() -> None:
+    scheduler = scheduler_of(rows=1)
+    scheduler.submit(0, ones(1))
+    scheduler.submit(1, ones(1))
+    scheduler.turn(0, 0.0)
+    scheduler.cancel(0)
+    turn = scheduler.turn(0, 0.0)
+    assert turn == Turn([(Ticket(0, 0), Failure.CANCELLED)], [], [Ticket(1, 0)])
+
+
+def test_a_request_expires_at_its_deadline_and_not_before() -> None:
+    scheduler = scheduler_of(rows=1)
+    scheduler.submit(0, ones(2), deadline=10.0)
+    scheduler.submit(1, ones(1), deadline=math.nextafter(10.0, math.inf))
+    assert scheduler.turn(0, math.nextafter(10.0, 0.0)).admitted == [Ticket(0, 0)]
+    turn = scheduler.turn(0, 10.0)
+    assert turn.leaving == [(Ticket(0, 0), Failure.EXPIRED)]
+    assert turn.dropped == [(Ticket(0, 1), Failure.EXPIRED)]
+    assert turn.admitted == [Ticket(1, 0)]
+
+
+def test_an_expired_request_is_never_admitted() -> None:
+    scheduler = scheduler_of(rows=4)
+    scheduler.submit(0, ones(2), deadline=5.0)
+    turn = scheduler.turn(0, 5.0)
+    assert turn.admitted == []
+    assert requests_of([ticket for ticket, _ in turn.dropped]) == [0, 0]
+
+
+def test_deadlines_of_requests_that_ended_are_forgotten() -> None:
+    scheduler = scheduler_of(rows=4)
+    for request in range(5000):
+        scheduler.submit(request, ones(1), deadline=1e9 + request)
+        scheduler.release(scheduler.turn(0, 0.0).admitted)
+        assert len(scheduler._deadlines) < 100
+
+
+def test_a_full_queue_takes_a_request_whole_or_not_at_all() -> None:
+    scheduler = scheduler_of(rows=2, max_waiting=10)
+    scheduler.submit(0, ones(8))
+    with pytest.raises(QueueFullError, match="8 sentences wait, and 3 more exceed 10") as raised:
+        scheduler.submit(1, ones(3), deadline=1.0)
+    assert raised.value.waiting == scheduler.waiting == 8
+    scheduler.submit(1, ones(2))
+    assert scheduler.waiting == 10
+    scheduler.turn(0, 2.0)
+    scheduler.submit(2, ones(2))
+
+
+def test_what_was_dropped_takes_room_until_it_is_answered() -> None:
+    """Or those who submit and cancel could fill the memory while a lane stalls."""
+    scheduler = scheduler_of(rows=2, max_waiting=10)
+    scheduler.submit(0, ones(8))
+    scheduler.cancel(0)
+    with pytest.raises(QueueFullError, match="8 sentences wait, and 3 more exceed 10"):
+        scheduler.submit(1, ones(3))
+    scheduler.turn(0, 0.0)
+    scheduler.submit(1, ones(10))
+
+
+def test_requests_that_can_never_run_are_refused() -> None:
+    scheduler = scheduler_of(rows=4)
+    scheduler.submit(0, ones(1))
+    for request, needs, message in (
+        (0, ones(1), "request 0 is already here"),
+        (1, [], "request 1 has no sentence"),
+        (1, [Need(1, 1), Need(5, 1)], "a sentence needs 5 rows of 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            scheduler.submit(request, needs)
+    assert scheduler.waiting == 1
+    assert scheduler.turn(0, 0.0).admitted == [Ticket(0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"lanes": 0}, "lanes is 0: it must be at least 1"),
+        ({"rows": 0}, "rows is 0: it must be at least 1"),
+        ({"encode_tokens": 0}, "encode_tokens is 0: it must be at least 1"),
+        ({"max_waiting": 0}, "max_waiting is 0: it must be at least 1"),
+        ({"reserve": -1}, "reserve is -1: it must be from 0 to 63"),
+        ({"rows": 8, "reserve": 8}, "reserve is 8: it must be from 0 to 7"),
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SchedulerSettings(**wrong)

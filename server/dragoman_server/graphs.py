@@ -6,6 +6,7 @@ Which device they are on is the only difference between CPU and GPU.
 """
 
 import copy
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ class GraphSettings:
     device: str = "cpu"
     threads: int = 1
     """Of each session."""
+    spin: bool = False
+    """Threads wait for their part of a product by spinning: sooner there, at the cost of a core."""
 
     def __post_init__(self) -> None:
         if self.rows < 1:
@@ -55,7 +58,7 @@ class Adjustments:
     """Changes of single logits: repetition penalties and bans."""
 
     places: Ints
-    """row x vocabulary + token, each once."""
+    """row x vocabulary + token; one that is named twice must be adjusted alike."""
     factors: Floats
     offsets: Floats
 
@@ -64,6 +67,9 @@ class Adjustments:
 
         A row that has fewer repeats its first, and one without any leaves token 0 as it is.
         """
+        if not self.places.size:
+            nothing = np.zeros((rows, 0), np.float32)
+            return np.zeros((rows, 0), np.int64), nothing, nothing
         order = np.argsort(self.places, kind="stable")
         row, token = np.divmod(self.places[order], vocabulary)
         counts = np.bincount(row, minlength=rows)
@@ -91,7 +97,10 @@ NO_ADJUSTMENTS = Adjustments(
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one step of n rows gives; log-probabilities of all tokens stay on the device."""
+    """What one step of n rows gives; log-probabilities of all tokens stay on the device.
+
+    The arrays are the graphs' own memory, which the next step overwrites.
+    """
 
     top_log_probs: Floats
     top_ids: Ints
@@ -107,9 +116,6 @@ class EncodeResult:
     sentence_sums: Floats
     """Of each sentence: not finite where something in it is not a number."""
     seconds: float
-
-
-_STEP_OUTPUTS = ("top_log_probs", "top_ids", "given_log_probs", "row_sums", "alignment")
 
 
 class Graphs:
@@ -152,9 +158,24 @@ class Graphs:
         }
         scores = (settings.rows, manifest.dimensions.target_vocabulary)
         self._log_probs = _Buffer(scores, np.float32, settings.device)
+        self._results = {
+            name: np.zeros(settings.rows * width, kind)
+            for name, (width, kind) in {
+                "top_log_probs": (scores[1], np.float32),
+                "top_ids": (scores[1], np.int64),
+                "given_log_probs": (1, np.float32),
+                "row_sums": (1, np.float32),
+                "alignment": (manifest.max_source_tokens, np.float32),
+            }.items()
+        }
+        """On the host: what a step gives."""
         self._bindings: dict[int, ort.IOBinding] = {}
         """Of steps, by their number of rows: the caches stay bound."""
+        self._bound: dict[tuple[int, str], tuple[int, ...]] = {}
+        """Shapes of the results that are bound, by number of rows and name."""
         self._run_options = ort.RunOptions()
+        # The default; where it is unset, onnxruntime finds out by an exception at every call.
+        self._run_options.add_run_config_entry("gpu_graph_id", "0")
         self.seconds = 0.0
         """Spent in all graphs so far."""
 
@@ -234,11 +255,24 @@ class Graphs:
             ("candidates", candidates, np.int64),
         ):
             binding.bind_cpu_input(name, np.array([value], kind))
-        for name in _STEP_OUTPUTS:
-            binding.bind_output(name, "cpu")
+        results = {
+            "top_log_probs": self._bind_result(binding, "top_log_probs", (n, candidates)),
+            "top_ids": self._bind_result(binding, "top_ids", (n, candidates)),
+            "given_log_probs": self._bind_result(binding, "given_log_probs", (n,)),
+            "row_sums": self._bind_result(binding, "row_sums", (n,)),
+            "alignment": self._bind_result(binding, "alignment", (n, int(source_lengths.max()))),
+        }
         seconds = self._run(self._decoder, binding)
-        outputs = [output.numpy() for output in binding.get_outputs()[: len(_STEP_OUTPUTS)]]
-        return StepResult(**dict(zip(_STEP_OUTPUTS, outputs, strict=True)), seconds=seconds)
+        return StepResult(**results, seconds=seconds)
+
+    def _bind_result(
+        self, binding: ort.IOBinding, name: str, shape: tuple[int, ...]
+    ) -> npt.NDArray[Any]:
+        memory = self._results[name]
+        if self._bound.get((shape[0], name)) != shape:  # rarely: a binding is of so many rows
+            binding.bind_output(name, "cpu", 0, memory.dtype.type, shape, memory.ctypes.data)
+            self._bound[shape[0], name] = shape
+        return memory[: math.prod(shape)].reshape(shape)
 
     def _run(self, session: ort.InferenceSession, binding: ort.IOBinding) -> float:
         """Returns the seconds that it took."""
@@ -249,11 +283,9 @@ class Graphs:
         return seconds
 
     def _step_binding(self, rows: int) -> ort.IOBinding:
-        """With the caches of the first rows bound; results come in the order of their binding."""
+        """With the caches of the first rows bound."""
         if rows not in self._bindings:
             binding = self._decoder.io_binding()
-            for name in _STEP_OUTPUTS:
-                binding.bind_output(name, "cpu")
             self._bind_caches(binding, self._self_names + self._cross_names, rows)
             shape = (rows, self.manifest.dimensions.target_vocabulary)
             self._bind_output(binding, "log_probs", self._log_probs, np.float32, shape)
@@ -363,8 +395,7 @@ def _session_options(settings: GraphSettings) -> ort.SessionOptions:
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     # The level decides which kernels compute what, and with it the last bits of every score.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    # Three sessions share the cores: a thread that waits by spinning takes one from the others.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(settings.spin)))
     options.enable_mem_pattern = False  # shapes change from step to step
     options.log_severity_level = 3
     return options

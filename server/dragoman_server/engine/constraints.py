@@ -29,10 +29,11 @@ def adjustments(
     factors: list[npt.NDArray[np.float32]] = []
     offsets: list[npt.NDArray[np.float32]] = []
     for options, members in groups:
-        banned = np.unique(np.concatenate(_banned(rows, options, members, vocabulary, end)))
+        banned = np.concatenate(_banned(rows, options, members, vocabulary, end))
         penalised = _penalised(rows, options, members, vocabulary)
-        # A place may be named once only: what is banned needs no penalty.
-        penalised = np.setdiff1d(penalised, banned, assume_unique=True)
+        # What is named twice must be adjusted alike: what is banned gets no penalty.
+        if banned.size and penalised.size:
+            penalised = np.setdiff1d(penalised, banned)
         for codes, factor, offset in (
             (banned, 1.0, -np.inf),
             (penalised, options.repetition_penalty, 0.0),
@@ -49,15 +50,15 @@ def _penalised(rows: Rows, options: Options, members: Ints, vocabulary: int) -> 
     if options.repetition_penalty == 1.0:
         return np.zeros(0, np.int64)
     history, valid = _history(rows, members)
-    return np.unique((members[:, None] * vocabulary + history)[valid])
+    codes: Ints = (members[:, None] * vocabulary + history)[valid]
+    return codes
 
 
 def _banned(rows: Rows, options: Options, members: Ints, vocabulary: int, end: int) -> list[Ints]:
     first = members * vocabulary
-    banned = [
-        (first[:, None] + np.array(options.suppressed, np.int64)).reshape(-1),
-        first[rows.past[members] < options.min_tokens] + end,
-    ]
+    banned = [first[rows.past[members] < options.min_tokens] + end]
+    if options.suppressed:
+        banned.append((first[:, None] + np.array(options.suppressed, np.int64)).reshape(-1))
     if options.no_repeat_ngram:
         history, valid = _history(rows, members)
         repeats = _repeats(history, valid, rows.past[members], options.no_repeat_ngram)

@@ -71,6 +71,8 @@ class Engine:
                 rows=resolved.rows_per_lane,
                 device=settings.device,
                 threads=resolved.session_threads,
+                # Among several lanes, one that spins takes a core from another.
+                spin=resolved.replicas == 1,
             ),
         )
         graphs = [first, *(first.replica() for _ in range(resolved.replicas - 1))]

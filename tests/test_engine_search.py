@@ -64,7 +64,7 @@ def search_options() -> st.SearchStrategy[Options]:
         build,
         beam=st.sampled_from([1, 1, 2, 4, 8]),
         n_best=st.integers(1, 8),
-        least=st.sampled_from([0, 0, 3, 9]),
+        least=st.sampled_from([0, 0, 3, 14]),
         more=st.none() | st.integers(1, 12),
         length_penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]),
         repetition_penalty=st.sampled_from([1.0, 1.0, 0.7, 1.3, 3.0]),
@@ -183,6 +183,37 @@ def test_the_forced_end_costs_what_penalties_leave_of_it(translator: Translator)
         assert found.ids == (5, 6)
         assert found.token_log_probs[2] > free.hypotheses[0].token_log_probs[2] + NEAR
         assert_expected(answer, expect(MODEL, sentence, options), sentence, options)
+
+
+def test_where_no_limit_is_given_there_is_room_for_what_must_come(translator: Translator) -> None:
+    """12 tokens for a source of one, unless more are asked for."""
+    for sentence, options, least in (
+        (Sentence((5,)), Options(min_tokens=30), 30),
+        (Sentence((5,), prefix=(9,) * 30), Options(), 30),
+    ):
+        (answer,) = translator.translate([sentence], options)
+        assert len(answer.hypotheses[0].ids) >= least
+        assert_expected(answer, expect(MODEL, sentence, options), sentence, options)
+
+
+@pytest.mark.parametrize("sampling", [None, Sampling(top_k=1)], ids=["greedy", "sampled"])
+def test_an_end_at_the_limit_is_the_models_own_where_it_chose_it(
+    translator: Translator, sampling: Sampling | None
+) -> None:
+    ended = 0
+    for sentence in sentences(40, seed=35):
+        (free,) = translator.translate([sentence], Options(sampling=sampling))
+        (found,) = free.hypotheses
+        length = len(found.ids) + 1
+        if found.finish is Finish.LENGTH or length == 1:
+            continue
+        ended += 1
+        for limit, finish in ((length, Finish.END), (length - 1, Finish.LENGTH)):
+            options = Options(sampling=sampling, max_tokens=limit)
+            (answer,) = translator.translate([sentence], options)
+            assert answer.hypotheses[0].ids == found.ids[: limit - 1]
+            assert answer.hypotheses[0].finish is finish
+    assert ended > 5
 
 
 def test_a_scored_translation_costs_what_the_search_says(translator: Translator) -> None:

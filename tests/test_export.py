@@ -32,7 +32,7 @@ from dragoman_export.company import Lanes, bits_of, check_company, compare_compa
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, ParallelSample, export_bundle, write_graphs
 from dragoman_export.precision import Float
-from dragoman_server.bundle import Bundle
+from dragoman_server.bundle import Bundle, read_bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.graph_names import GRAPHS
 from dragoman_server.graphs import Adjustments, Graphs, GraphSettings
@@ -462,3 +462,22 @@ def test_memory_is_that_of_the_weights(precision: str, tmp_path: Path) -> None:
     )
     size = sum(file.stat().st_size for file in tmp_path.iterdir())
     assert int(run.stdout) <= 1.3 * size
+
+
+def test_golden_sentences_may_be_given_and_no_directory_is_told(tmp_path: Path) -> None:
+    checkpoint = checkpoint_of(trained_model())
+    paths = {
+        f"{split}_{side}": ["/home/me/text.gz"]
+        for split in ("train", "valid")
+        for side in ("source", "target")
+    }
+    checkpoint.config["recipe"] = {"seed": 1, "data": {**paths, "max_tokens": 128}}
+    mine = [f"the mouse is number {n}" for n in range(20)]
+    sample = dataclasses.replace(SAMPLE, golden=mine)
+    manifest = export_bundle(checkpoint, tmp_path / "b", ExportSettings(name="x"), sample, ignore)
+    encoded = [checkpoint.tokenizers.source.encode(text) for text in mine]
+    golden = read_bundle(tmp_path / "b").golden
+    assert golden
+    assert all(entry.source in encoded for entry in golden)
+    assert manifest.provenance["recipe"]["data"]["train_source"] == ["text.gz"]
+    assert "/home" not in (tmp_path / "b" / "manifest.json").read_text()

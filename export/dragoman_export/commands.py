@@ -38,6 +38,13 @@ def export(
     ] = None,
     reference: Annotated[Path | None, typer.Option(help="Its right translations.")] = None,
     sentences: Annotated[int, typer.Option(min=1, help="How many of them to use.")] = 1000,
+    golden: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sentences whose decodings the bundle keeps, for the server to check itself "
+            "against.  \\[default: some of the text to measure on]"
+        ),
+    ] = None,
 ) -> None:
     """Write a checkpoint as a bundle that the server runs, and prove that it computes the same.
 
@@ -64,7 +71,7 @@ def export(
         )
     except ValueError as error:
         raise ExportError(str(error)) from None
-    sample = _sample(checkpoint, source, reference, sentences)
+    sample = _sample(checkpoint, source, reference, sentences, golden)
     loaded = Checkpoint.load(find_checkpoint(checkpoint))
     console = Console(stderr=True, highlight=False)
     with stage_bar(console) as watch:
@@ -73,13 +80,17 @@ def export(
 
 
 def _sample(
-    checkpoint: Path, source: Path | None, reference: Path | None, sentences: int
+    checkpoint: Path,
+    source: Path | None,
+    reference: Path | None,
+    sentences: int,
+    golden: Path | None,
 ) -> "ParallelSample | None":
     from itertools import islice
 
     from dragoman_export.errors import ExportError
     from dragoman_export.export import CALIBRATION, ParallelSample
-    from dragoman_training.corpus import ParallelText
+    from dragoman_training.corpus import ParallelText, read_lines
 
     if (source is None) != (reference is None):
         raise ExportError("--source and --reference go together")
@@ -97,6 +108,7 @@ def _sample(
         [pair.source for pair in pairs],
         [pair.target for pair in pairs],
         calibration=[pair.source for pair in islice(text, CALIBRATION)],
+        golden=list(read_lines(golden)) if golden else (),
     )
 
 

@@ -46,6 +46,7 @@ from dragoman_training.files import sha256, staged_directory
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
 
+_PATHS = ("train_source", "train_target", "valid_source", "valid_target")
 _ROWS = 64
 _COMPANY = 20
 """Sentences, and random batches of them, to compare bit by bit."""
@@ -82,6 +83,8 @@ class ParallelSample:
     references: Sequence[str]
     calibration: Sequence[str] = ()
     """Where there is none, the sources serve for both."""
+    golden: Sequence[str] = ()
+    """Sentences for the golden decodings, where it should not be the sources."""
 
 
 def export_bundle(
@@ -159,7 +162,10 @@ def _that_fits(checkpoint: Checkpoint, sample: ParallelSample) -> ParallelSample
     if not pairs:
         raise ExportError("the text to measure on has no sentence that the model can take")
     sources, references = zip(*pairs, strict=True)
-    return ParallelSample(sources, references, [t for t in sample.calibration if fits(t)])
+    calibration, golden = (
+        [t for t in texts if fits(t)] for texts in (sample.calibration, sample.golden)
+    )
+    return ParallelSample(sources, references, calibration, golden)
 
 
 def _check_company(checkpoint: Checkpoint, bundle: Bundle, sample: ParallelSample | None) -> None:
@@ -199,11 +205,25 @@ def _write(
         target_tokenizer=list(tokenizers)[-1],
         alignment_layer=alignment_layer,
         licence=settings.licence,
-        provenance={key: config[key] for key in ("data", "progress", "recipe") if key in config},
+        provenance=_provenance(config),
         made_with={
             package: version(package) for package in ("dragoman", "torch", "onnx", "onnxruntime")
         },
     )
+
+
+def _provenance(config: dict[str, Any]) -> dict[str, Any]:
+    """What made the model; of the files that it was trained on, the names without directories."""
+    provenance: dict[str, Any] = {
+        key: config[key] for key in ("data", "progress", "recipe") if key in config
+    }
+    if "recipe" in provenance:
+        data = {
+            key: [Path(path).name for path in value] if key in _PATHS else value
+            for key, value in provenance["recipe"]["data"].items()
+        }
+        provenance["recipe"] = {**provenance["recipe"], "data": data}
+    return provenance
 
 
 def write_graphs(
@@ -315,7 +335,7 @@ def _candidates(
 ) -> list[list[int]]:
     """Sentences of the text, or made-up ones where there is none."""
     if sample is not None:
-        return checkpoint.tokenizers.source.encode_all(list(sample.sources)[:200])
+        return checkpoint.tokenizers.source.encode_all(list(sample.golden or sample.sources)[:200])
     rng = random.Random(1)  # noqa: S311
     vocabulary = manifest.dimensions.source_vocabulary
     longest = min(12, manifest.max_source_tokens - 1)

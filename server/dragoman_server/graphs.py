@@ -30,6 +30,9 @@ from dragoman_server.graph_names import (
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
+_CANDIDATES = 64
+"""Best tokens of a row that there is memory for from the start."""
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
@@ -158,11 +161,12 @@ class Graphs:
         }
         scores = (settings.rows, manifest.dimensions.target_vocabulary)
         self._log_probs = _Buffer(scores, np.float32, settings.device)
-        self._results = {
+        candidates = min(_CANDIDATES, scores[1])
+        self._results: dict[str, npt.NDArray[Any]] = {
             name: np.zeros(settings.rows * width, kind)
             for name, (width, kind) in {
-                "top_log_probs": (scores[1], np.float32),
-                "top_ids": (scores[1], np.int64),
+                "top_log_probs": (candidates, np.float32),
+                "top_ids": (candidates, np.int64),
                 "given_log_probs": (1, np.float32),
                 "row_sums": (1, np.float32),
                 "alignment": (manifest.max_source_tokens, np.float32),
@@ -191,8 +195,9 @@ class Graphs:
 
     @property
     def buffer_bytes(self) -> int:
-        """Memory of the caches and of the log-probabilities."""
-        return sum(b.bytes for b in (*self._caches.values(), self._log_probs))
+        """Memory of the caches and of what a step gives."""
+        device = sum(b.bytes for b in (*self._caches.values(), self._log_probs))
+        return device + sum(memory.nbytes for memory in self._results.values())
 
     def encode(
         self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints
@@ -268,6 +273,9 @@ class Graphs:
     def _bind_result(
         self, binding: ort.IOBinding, name: str, shape: tuple[int, ...]
     ) -> npt.NDArray[Any]:
+        if math.prod(shape) > self._results[name].size:
+            self._results[name] = np.zeros(math.prod(shape), self._results[name].dtype)
+            self._bound.clear()
         memory = self._results[name]
         if self._bound.get((shape[0], name)) != shape:  # rarely: a binding is of so many rows
             binding.bind_output(name, "cpu", 0, memory.dtype.type, shape, memory.ctypes.data)

@@ -254,6 +254,10 @@ class Engine:
             log.exception("a step of lane %d failed, with %d sentences", lane.number, lane.running)
             report.faults += 1
             lane.fail_all(Failure.FAULT, report)
+            answered = {answer.ticket for answer in report.answers}
+            report.answers += [
+                _unanswered(job, Failure.FAULT) for job in jobs if job.ticket not in answered
+            ]
 
     def _release(self, report: Report) -> None:
         if report.answers:

@@ -1,0 +1,35 @@
+"""The model that comes with the repository."""
+
+from pathlib import Path
+
+from dragoman_server.bundle import read_bundle
+from dragoman_server.engine.core import Options, Sentence
+from dragoman_server.engine.settings import EngineSettings
+from dragoman_server.engine.translator import Translator
+from dragoman_server.graphs import Graphs, GraphSettings
+from dragoman_server.replay import replay
+from dragoman_training.tokenizer import TokenizerPair
+
+PATH = Path(__file__).parent.parent / "models" / "en-pt"
+LARGEST = 25_000_000
+
+
+def test_it_is_whole_small_and_decodes_as_it_did_when_it_was_made() -> None:
+    bundle = read_bundle(PATH)
+    assert sum(file.stat().st_size for file in PATH.iterdir()) <= LARGEST
+    assert (bundle.manifest.source_language, bundle.manifest.target_language) == ("en", "pt")
+    assert bundle.manifest.licence == "CC-BY-2.0"
+    replay(bundle, Graphs(bundle, GraphSettings(rows=1)))
+
+
+def test_it_translates() -> None:
+    tokenizers = TokenizerPair.load(PATH)
+    texts = ["Good morning, how are you?", "The children are playing in the park."]
+    sentences = [Sentence(tuple(tokenizers.source.encode(text))) for text in texts]
+    settings = EngineSettings(rows=8, replicas=1, threads=1)
+    with Translator(read_bundle(PATH), settings) as translator:
+        answers = translator.translate(sentences, Options(beam=4))
+    assert [tokenizers.target.decode(answer.hypotheses[0].ids) for answer in answers] == [
+        "Bom dia, como você está?",
+        "As crianças estão brincando no parque.",
+    ]

@@ -88,6 +88,9 @@ class Machine(RuleBasedStateMachine):
         self.submitted += 1
         self.flow[request] = request if flow is None else flow
         self.priority[request], self.deadline[request] = priority, deadline
+        place = priority, self.flow[request]
+        if place not in {(self.priority[w.request], self.flow[w.request]) for w in self.waiting}:
+            self.passed.pop(place, None)  # one that had gone comes back behind the others
         for number, need in enumerate(wanted):
             self.needs[Ticket(request, number)] = need
             self.waiting.append(Ticket(request, number))

@@ -4,13 +4,13 @@
 No ``If`` or ``Loop``; caches are written in place and never concatenated.
 """
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from dragoman_export.builder import MICROSOFT, GraphBuilder, WeightFile
 from dragoman_export.precision import Precision
+from dragoman_export.selection import group_size, select
 from dragoman_export.weights import (
     DecoderLayerWeights,
     EmbeddingWeights,
@@ -126,7 +126,16 @@ class GraphWriter:
         if self._element != "float32":
             logits = g.add("Cast", logits, to=1)
             x = g.add("Cast", x, to=1)
-        self._select(g, logits, adjust, given_n, candidates)
+        select(
+            g,
+            logits,
+            adjust,
+            given_n,
+            candidates,
+            vocabulary=d.target_vocabulary,
+            # Made for the CPU; the float16 graphs of GPUs sort fast enough.
+            group=group_size(d.target_vocabulary) if self._element == "float32" else 1,
+        )
         sums = g.add("ReduceSum", self._to_list(g, x), g.ints(-1), keepdims=0)
         g.output(sums, "row_sums", "float32", ["n"])
         g.output(alignments[0], "alignment", "float32", ["n", "source_positions"])
@@ -359,61 +368,6 @@ class GraphWriter:
             g.add("Gather", table, positions, axis=0),
         )
 
-    def _select(
-        self, g: GraphBuilder, logits: str, adjust: tuple[str, str, str], given_n: str, k: str
-    ) -> None:
-        """Adjust logits, normalise, and pick the best: all that leaves is small."""
-        places, factors, offsets = adjust
-        chosen = g.add("GatherElements", logits, places, axis=1)
-        zero = g.scalar("zero", 0, np.float32)
-        penalised = g.add(
-            "Where",
-            g.add("Greater", chosen, zero),
-            g.add("Div", chosen, factors),
-            g.add("Mul", chosen, factors),
-        )
-        # ScatterElements works in place, where ScatterND would copy all logits.
-        adjusted = g.add("Add", penalised, offsets)
-        logits = g.add("ScatterElements", logits, places, adjusted, axis=1)
-        log_probs = g.add("LogSoftmax", logits, axis=-1)
-        best, ids = self._best(g, log_probs, k)
-        given = g.add("GatherElements", log_probs, g.add("Unsqueeze", given_n, g.ints(1)), axis=1)
-        g.output(log_probs, "log_probs", "float32", ["n", self._dimensions.target_vocabulary])
-        g.output(best, "top_log_probs", "float32", ["n", "k"])
-        g.output(ids, "top_ids", "int64", ["n", "k"])
-        g.output(g.add("Squeeze", given, g.ints(1)), "given_log_probs", "float32", ["n"])
-
-    def _best(self, g: GraphBuilder, log_probs_nV: str, k: str) -> tuple[str, str]:
-        """The k best tokens: those of the k groups of tokens that have the best maxima.
-
-        Finding maxima is several times as fast as sorting, and what is left to sort is little.
-        """
-        vocabulary = self._dimensions.target_vocabulary
-        # Made for the CPU; the float16 graphs of GPUs sort fast enough.
-        size = group_size(vocabulary) if self._element == "float32" else 1
-        if size == 1:
-            best, ids = g.add("TopK", log_probs_nV, k, outputs=2, axis=-1)
-            return best, ids
-        groups_nGS = g.add("Reshape", log_probs_nV, g.ints(-1, vocabulary // size, size))
-        maxima_nG = g.add("ReduceMax", groups_nGS, g.ints(-1), keepdims=0)
-        fewer = g.add("Min", k, g.ints(vocabulary // size))
-        _, group_nk = g.add("TopK", maxima_nG, fewer, outputs=2, axis=-1)
-        # Groups in the order of the vocabulary, so that of equal tokens the first comes first.
-        group_nk, _ = g.add("TopK", group_nk, fewer, outputs=2, axis=-1, largest=0)
-        members_nkS = g.add(
-            "GatherND", groups_nGS, g.add("Unsqueeze", group_nk, g.ints(-1)), batch_dims=1
-        )
-        members = g.add(
-            "Reshape",
-            members_nkS,
-            g.add("Concat", g.add("Shape", group_nk, end=1), g.ints(-1), axis=0),
-        )
-        best, place_nk = g.add("TopK", members, k, outputs=2, axis=-1)
-        width = g.scalar("group_size", size, np.int64)
-        chosen_nk = g.add("GatherElements", group_nk, g.add("Div", place_nk, width), axis=1)
-        first = g.add("Mul", chosen_nk, width)
-        return best, g.add("Add", first, g.add("Mod", place_nk, width))
-
     def _cache_shape(self, rows: str, capacity: int) -> list[int | str]:
         return [rows, self._dimensions.heads, capacity, self._dimensions.head_width]
 
@@ -455,9 +409,3 @@ class GraphWriter:
         )
         parts = [g.add("Unsqueeze", g.add("Expand", a, shape), g.ints(3)) for a in axes]
         return g.add("Concat", *parts, axis=3)
-
-
-def group_size(vocabulary: int) -> int:
-    """A divisor that makes the groups neither too many nor too large; 1 where there is none."""
-    divisors = [size for size in range(16, 513) if vocabulary % size == 0]
-    return min(divisors, key=lambda size: abs(size - math.sqrt(vocabulary)), default=1)

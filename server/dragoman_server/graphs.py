@@ -30,7 +30,7 @@ from dragoman_server.graph_names import (
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
-_CANDIDATES = 64
+CANDIDATES = 64
 """Best tokens of a row that there is memory for from the start."""
 
 Ints = npt.NDArray[np.int64]
@@ -161,7 +161,7 @@ class Graphs:
         }
         scores = (settings.rows, manifest.dimensions.target_vocabulary)
         self._log_probs = _Buffer(scores, np.float32, settings.device)
-        candidates = min(_CANDIDATES, scores[1])
+        candidates = min(CANDIDATES, scores[1])
         self._results: dict[str, npt.NDArray[Any]] = {
             name: np.zeros(settings.rows * width, kind)
             for name, (width, kind) in {

@@ -84,5 +84,4 @@ def _repeats(
     for back in range(1, n):
         newest = history[np.arange(len(past)), np.maximum(past - back, 0)][:, None]
         repeats[:, back:] &= history[:, : history.shape[1] - back] == newest
-    repeats[past < n] = False
     return repeats

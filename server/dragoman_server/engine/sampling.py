@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_server.engine.core import Sampling
+from dragoman_server.graphs import CANDIDATES
 
-LISTED = 64
+LISTED = CANDIDATES
 """Up to this top-k, the step's own list of best tokens is enough."""
 
 Floats = npt.NDArray[np.float64]

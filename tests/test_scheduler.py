@@ -134,6 +134,8 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def counters_are_right(self) -> None:
         assert self.scheduler.waiting == len(self.waiting)
+        assert self.scheduler.waiting_tokens == sum(self.needs[t].tokens for t in self.waiting)
+        assert self.scheduler.waiting_requests == sum(not t.sentence for t in self.waiting)
         assert self.scheduler.running == len(self.running)
         assert self.scheduler.used_rows == sum(self.needs[t].rows for t in self.running)
 
@@ -429,6 +431,36 @@ def test_what_was_dropped_takes_room_until_it_is_answered() -> None:
         scheduler.submit(1, ones(3))
     scheduler.turn(0, 0.0)
     scheduler.submit(1, ones(10))
+
+
+def test_so_many_requests_wait_beside_those_that_free_rows_will_take() -> None:
+    scheduler = scheduler_of(rows=4, max_waiting_requests=3)
+    for request in range(6):  # the fourth finds one row that no one before it will take
+        if request < 4:
+            scheduler.submit(request, ones(1))
+        else:
+            with pytest.raises(QueueFullError, match="4 requests wait, and 1 more exceed 3"):
+                scheduler.submit(request, ones(1))
+    assert len(scheduler.turn(0, 0.0).admitted) == 4
+    for request in range(10, 13):
+        scheduler.submit(request, ones(2))
+    with pytest.raises(QueueFullError, match="3 requests wait, and 1 more exceed 3"):
+        scheduler.submit(13, ones(1))
+    scheduler.release([Ticket(0, 0)])
+    assert scheduler.turn(0, 0.0).admitted == [Ticket(10, 0)]
+    scheduler.submit(13, ones(1))  # 10 has begun
+
+
+def test_so_many_tokens_wait_unless_one_request_has_more() -> None:
+    scheduler = scheduler_of(rows=4, max_waiting_tokens=100)
+    scheduler.submit(0, [Need(1, 300)])
+    with pytest.raises(QueueFullError, match="300 tokens wait, and 1 more exceed 100"):
+        scheduler.submit(1, ones(1))
+    scheduler.turn(0, 0.0)
+    scheduler.submit(1, [Need(1, 60)])
+    with pytest.raises(QueueFullError, match="60 tokens wait, and 41 more exceed 100"):
+        scheduler.submit(2, [Need(1, 41)])
+    scheduler.submit(2, [Need(1, 40)])
 
 
 def test_requests_that_can_never_run_are_refused() -> None:

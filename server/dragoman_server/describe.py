@@ -24,8 +24,8 @@ def describe(path: Path, manifest: Manifest) -> Table:
         "vocabulary": f"{d.source_vocabulary:,} source, {d.target_vocabulary:,} target",
         "limits": f"{manifest.max_source_tokens} source and {manifest.max_target_tokens} target "
         "tokens",
-        "size": _bytes(sum(file.bytes for file in manifest.files.values())),
-        "cache per row": _bytes(manifest.cache_bytes_per_row),
+        "size": human_bytes(sum(file.bytes for file in manifest.files.values())),
+        "cache per row": human_bytes(manifest.cache_bytes_per_row),
         "licence": manifest.licence,
         "made with": ", ".join(f"{k} {v}" for k, v in manifest.made_with.items()),
     }
@@ -44,7 +44,7 @@ def describe(path: Path, manifest: Manifest) -> Table:
     return table
 
 
-def _bytes(count: int) -> str:
+def human_bytes(count: int) -> str:
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":

@@ -7,7 +7,7 @@ corpus itself is no longer at hand.
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dragoman_training.checkpoint import Checkpoint, find_checkpoint
 from dragoman_training.corpus import Pair, ParallelText, check_readable, read_lines
 from dragoman_training.errors import CorpusError, RecipeError, TrainingError
 from dragoman_training.files import sha256, staged_directory
@@ -29,12 +30,15 @@ Watch = Callable[[str, int, int | None], None]
 
 _CHUNK = 4096
 _META = "prepared.json"
+_INITIAL = "initial"
 _UNRELATED = {
     *("train_source", "train_target", "valid_source", "valid_target"),
     *("joined", "joined_pairs"),  # examples are joined when they are drawn
     "tokenized",
 }
 """Settings of data that the prepared data does not depend on."""
+_HOW_TRAINED = {"dropout", "attention_dropout", "activation_dropout"}
+"""Settings of a model that its weights do not depend on."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class PreparedData:
     valid_sources: list[str]
     valid_targets: list[str]
     tokenizers: TokenizerPair
+    initial: Checkpoint | None
+    """What training begins with, where that is not random weights."""
     provenance: dict[str, Any]
     """The files read, with their hashes, and the filter's report."""
 
@@ -69,8 +75,13 @@ def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = Fa
         train = _corpus(recipe, "train", staging)
         valid = _corpus(recipe, "valid", staging)
         valid_pairs = list(valid)  # small, and what is wrong with it is found before the long work
+        initial = _initial(recipe)
         repeated = _find_duplicates(train, watch, keep_all=not recipe.data.remove_duplicates)
-        tokenizers = _train_tokenizers(recipe, train, repeated, watch)
+        if initial:
+            initial.save(staging / _INITIAL)
+            tokenizers = initial.tokenizers
+        else:
+            tokenizers = _train_tokenizers(recipe, train, repeated, watch)
         for name, model in tokenizers.files().items():
             (staging / name).write_bytes(model)
         report = _write_train(recipe, train, repeated, tokenizers, staging / "train", watch)
@@ -79,6 +90,8 @@ def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = Fa
             "report": asdict(report),
             "files": [_describe(path) for path in train.files + valid.files if not recipe.toy],
         }
+        if initial:
+            meta["initial"] = _begun_with(initial)
         if valid.files:
             meta["valid_too_long"] = _write_valid(recipe, valid_pairs, tokenizers, staging)
         (staging / _META).write_text(json.dumps(meta, indent=2) + "\n")
@@ -93,8 +106,36 @@ def load_prepared(directory: Path) -> PreparedData:
         valid_sources=list(read_lines(directory / "valid.source")) if has_valid else [],
         valid_targets=list(read_lines(directory / "valid.target")) if has_valid else [],
         tokenizers=TokenizerPair.load(directory),
-        provenance={key: meta[key] for key in ("files", "report", "valid_too_long") if key in meta},
+        initial=Checkpoint.load(directory / _INITIAL) if "initial" in meta else None,
+        provenance={
+            key: meta[key]
+            for key in ("files", "report", "valid_too_long", "initial")
+            if key in meta
+        },
     )
+
+
+def _initial(recipe: Recipe) -> Checkpoint | None:
+    """The weights and tokenizers that the recipe begins with, if it names any."""
+    if not recipe.training.initial:
+        return None
+    path = find_checkpoint(Path(recipe.training.initial))
+    full = Checkpoint.load(path)
+    theirs, ours = full.config["model"], asdict(recipe.model)
+    for name, value in ours.items():
+        # How it was trained is its own affair; what it computes has to be the same.
+        if name not in _HOW_TRAINED and theirs.get(name, value) != value:
+            raise RecipeError(
+                f"model.{name} is {value!r}: {path}, which training.initial names, "
+                f"has {theirs[name]!r}"
+            )
+    return replace(full, state=None, optimizer=None)
+
+
+def _begun_with(initial: Checkpoint) -> dict[str, Any]:
+    """Where a first model came from, for the provenance of what is made of it."""
+    data = initial.config.get("data") or {}
+    return {"progress": initial.config.get("progress"), "files": data.get("files")}
 
 
 def _corpus(recipe: Recipe, split: str, staging: Path | None = None) -> ParallelText:
@@ -129,6 +170,11 @@ def _check_unchanged(recipe: Recipe, directory: Path) -> None:
         raise RecipeError(
             f"{directory} was prepared with other settings of data, tokenizer, toy, seed or "
             "max_length: choose another --output"
+        )
+    if bool(recipe.training.initial) != ("initial" in meta):
+        raise RecipeError(
+            f"{directory} was prepared {'with' if 'initial' in meta else 'without'} "
+            "training.initial: choose another --output"
         )
     files = _corpus(recipe, "train").files + _corpus(recipe, "valid").files
     if len(files) != len(meta["files"]):

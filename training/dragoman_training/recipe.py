@@ -50,6 +50,9 @@ class DataSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
+    initial: str = ""
+    """A checkpoint, or a run, whose weights and vocabulary training begins with; the sizes of the
+    model must be the same. Empty: random weights, and a vocabulary learnt from the text."""
     max_steps: int = 100_000
     batch_tokens: int = 4096
     """Padded tokens of the longer side of a batch, over all processes together."""

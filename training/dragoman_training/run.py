@@ -58,6 +58,8 @@ MAY_CHANGE = (
 )
 """Settings that may differ when a run goes on, beside those of validation and checkpoints."""
 
+_PATHS = ("data.train_", "data.valid_", "training.initial")
+"""What they lead to is in the prepared data, so they may move."""
 _RECIPE, _DATA, _CHECKPOINTS, _FINAL = "recipe.json", "data", "checkpoints", "final"
 
 
@@ -364,7 +366,7 @@ def _check_same_recipe(recipe: Recipe, output: Path) -> None:
         may_change = tuple(key for key in may_change if key != "training.max_steps")
     for key in sorted(before.keys() | now.keys()):
         free = key in may_change or key.startswith(("validation.", "checkpoints."))
-        is_path = key.startswith(("data.train_", "data.valid_"))  # compared by content
+        is_path = key.startswith(_PATHS)
         if not free and not is_path and before.get(key) != now.get(key):
             raise RecipeError(
                 f"{output} holds a run with {key} = {before.get(key)!r}, not {now.get(key)!r}: "

@@ -80,6 +80,8 @@ class Trainer:
             source_vocabulary=data.tokenizers.source.size,
             target_vocabulary=data.tokenizers.target.size,
         ).to(world.device)
+        if data.initial:
+            load_weights(self.model, data.initial.weights)
         dtype = autocast_dtype(settings.precision, world.device)
         self.objective = Objective(self.model, settings.label_smoothing, dtype)
         if settings.compile:

@@ -86,6 +86,8 @@ class Engine:
                 reserve=settings.max_beam,
                 encode_tokens=settings.encode_tokens,
                 max_waiting=settings.max_waiting,
+                max_waiting_requests=settings.max_waiting_requests,
+                max_waiting_tokens=settings.max_waiting_tokens,
             )
         )
         self._jobs: dict[Ticket, Job] = {}
@@ -116,9 +118,23 @@ class Engine:
         return self._scheduler.waiting
 
     @property
+    def waiting_requests(self) -> int:
+        """Requests of which nothing has begun."""
+        return self._scheduler.waiting_requests
+
+    @property
+    def waiting_tokens(self) -> int:
+        """Of the sources in the queue."""
+        return self._scheduler.waiting_tokens
+
+    @property
     def running(self) -> int:
         """Sentences that hold rows."""
         return self._scheduler.running
+
+    @property
+    def used_rows(self) -> int:
+        return self._scheduler.used_rows
 
     def status(self) -> list[LaneStatus]:
         now = time.monotonic()

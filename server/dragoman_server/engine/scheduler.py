@@ -18,11 +18,11 @@ from dragoman_server.engine.core import Failure, Ticket
 
 
 class QueueFullError(Exception):
-    """No room for a request; ``waiting`` sentences are ahead of it."""
+    """No room for a request."""
 
-    def __init__(self, waiting: int, wanted: int, room: int) -> None:
+    def __init__(self, what: str, waiting: int, wanted: int, room: int) -> None:
         super().__init__(
-            f"the queue is full: {waiting} sentences wait, and {wanted} more exceed {room}"
+            f"the queue is full: {waiting} {what} wait, and {wanted} more exceed {room}"
         )
         self.waiting = waiting
 
@@ -38,9 +38,16 @@ class SchedulerSettings:
     """Source tokens that one admission may bring, so that running sentences wait little for it."""
     max_waiting: int = 10_000
     """Sentences."""
+    max_waiting_requests: int = 10_000
+    """Requests of which nothing has begun, beside those that free rows will take at once."""
+    max_waiting_tokens: int = 1_000_000
+    """Of their sources, end tokens included."""
 
     def __post_init__(self) -> None:
-        for name in ("lanes", "rows", "encode_tokens", "max_waiting"):
+        for name in (
+            *("lanes", "rows", "encode_tokens"),
+            *("max_waiting", "max_waiting_requests", "max_waiting_tokens"),
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
         if not 0 <= self.reserve < self.rows:
@@ -85,6 +92,10 @@ class _Request:
     def waiting_rows(self) -> int:
         return sum(need.rows for need in self.needs[self.next :])
 
+    @property
+    def waiting_tokens(self) -> int:
+        return sum(need.tokens for need in self.needs[self.next :])
+
 
 class Scheduler:
     def __init__(self, settings: SchedulerSettings) -> None:
@@ -103,6 +114,9 @@ class Scheduler:
         self._waiting_rows = 0
         self.waiting = 0
         """Sentences that wait."""
+        self.waiting_requests = 0
+        """Requests of which nothing has begun."""
+        self.waiting_tokens = 0
         self.running = 0
         """Sentences that run."""
 
@@ -127,21 +141,38 @@ class Scheduler:
         for need in needs:
             if need.rows > self.settings.rows:
                 raise ValueError(f"a sentence needs {need.rows} rows of {self.settings.rows}")
-        # What was dropped counts until it is answered, or it would pile up when lanes stall.
-        queued = self.waiting + len(self._dropped)
-        if queued + len(needs) > self.settings.max_waiting:
-            raise QueueFullError(queued, len(needs), self.settings.max_waiting)
         flow = request if flow is None else flow
-        entry = self._requests[request] = _Request(flow, priority, deadline, needs)
+        entry = _Request(flow, priority, deadline, needs)
+        self._check_room(entry)
+        self._requests[request] = entry
         queue = self._queues.setdefault((priority, flow), deque())
         if not queue:
             self._turns.setdefault(priority, deque()).append(flow)
         queue.append(request)
         self.waiting += len(needs)
+        self.waiting_requests += 1
+        self.waiting_tokens += entry.waiting_tokens
         self._waiting_rows += entry.waiting_rows
         if deadline < math.inf:
             heapq.heappush(self._deadlines, (deadline, request))
             self._prune_deadlines()
+
+    def _check_room(self, entry: _Request) -> None:
+        settings = self.settings
+        # What was dropped counts until it is answered, or it would pile up when lanes stall.
+        waiting = self.waiting + len(self._dropped)
+        if waiting + entry.waiting > settings.max_waiting:
+            raise QueueFullError("sentences", waiting, entry.waiting, settings.max_waiting)
+        tokens = self.waiting_tokens + entry.waiting_tokens
+        if self.waiting and tokens > settings.max_waiting_tokens:
+            raise QueueFullError(
+                "tokens", self.waiting_tokens, entry.waiting_tokens, settings.max_waiting_tokens
+            )
+        begins_at_once = self._waiting_rows < settings.lanes * settings.rows - self.used_rows
+        if self.waiting_requests >= settings.max_waiting_requests and not begins_at_once:
+            raise QueueFullError(
+                "requests", self.waiting_requests, 1, settings.max_waiting_requests
+            )
 
     def has_work(self, lane: int) -> bool:
         """Whether this lane has anything to do in its next turn, beside its running rows."""
@@ -177,6 +208,8 @@ class Scheduler:
             queue.remove(request)
             self._forget_if_empty(entry)
             self.waiting -= entry.waiting
+            self.waiting_requests -= not entry.next
+            self.waiting_tokens -= entry.waiting_tokens
             self._waiting_rows -= entry.waiting_rows
             for sentence in range(entry.next, len(entry.needs)):
                 self._dropped.append((Ticket(request, sentence), reason))
@@ -224,9 +257,11 @@ class Scheduler:
     def _start(self, ticket: Ticket, lane: int) -> None:
         entry = self._requests[ticket.request]
         need = entry.needs[ticket.sentence]
+        self.waiting_requests -= not entry.next
         entry.next += 1
         entry.running[ticket.sentence] = lane
         self.waiting -= 1
+        self.waiting_tokens -= need.tokens
         self.running += 1
         self._waiting_rows -= need.rows
         self._used[lane] += need.rows

@@ -30,9 +30,16 @@ class EngineSettings:
     """Source tokens read between two steps of a lane."""
     max_waiting: int = 10_000
     """Sentences in the queue."""
+    max_waiting_requests: int = 10_000
+    """Requests in the queue, beside those that free rows will take at once."""
+    max_waiting_tokens: int = 1_000_000
+    """Source tokens in the queue; a request that is alone there may have more."""
 
     def __post_init__(self) -> None:
-        for name in ("rows", "max_beam", "encode_tokens", "max_waiting"):
+        for name in (
+            *("rows", "max_beam", "encode_tokens"),
+            *("max_waiting", "max_waiting_requests", "max_waiting_tokens"),
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
         for name in ("replicas", "threads"):

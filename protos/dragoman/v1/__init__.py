@@ -1,0 +1,1 @@
+"""The wire contract's generated modules; ``make protos`` writes them."""

@@ -1,0 +1,27 @@
+"""What a server says of itself when it is ready."""
+
+from dragoman_server.describe import human_bytes
+from dragoman_server.service.server import Server
+
+
+def banner(server: Server) -> str:
+    lines = ["Dragoman is ready."]
+    for model in server.models:
+        manifest, engine = model.bundle.manifest, model.dispatcher.engine
+        resolved = engine.resolved
+        size = sum(file.bytes for file in manifest.files.values())
+        lines.append(
+            f"  {manifest.name} {manifest.version}: {manifest.source_language} → "
+            f"{manifest.target_language}, {manifest.precision} on {engine.settings.device}, "
+            f"{resolved.replicas} × {resolved.rows_per_lane} rows of {resolved.threads} thread(s), "
+            f"{human_bytes(size)} of files, {human_bytes(engine.buffer_bytes)} for the rows"
+        )
+    security = []
+    if server.settings.tls_certificate:
+        security.append("TLS")
+    if server.settings.tokens:
+        security.append("tokens")
+    lines.append(f"  gRPC     {server.address}  {' and '.join(security) or 'no TLS, no tokens'}")
+    if server.metrics_address:
+        lines.append(f"  metrics  http://{server.metrics_address}/metrics")
+    return "\n".join(lines)

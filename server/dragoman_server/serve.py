@@ -1,0 +1,218 @@
+"""``dragoman serve``: flags, environment and a file to settings, and the server's exit code.
+
+Every flag is also a variable of the environment and a key of the file: ``--queue-requests``,
+``DRAGOMAN_QUEUE_REQUESTS``, ``queue_requests = 64``. A flag goes before the environment, and that
+before the file.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_ADDRESSES, _MODELS, _SECURITY = "Addresses", "Models and device", "TLS and tokens"
+_LIMITS, _LIFE = "Limits", "Life cycle and log"
+
+
+def _option(panel: str, name: str, text: str, **more: Any) -> Any:
+    return typer.Option(
+        f"--{name}",
+        envvar=f"DRAGOMAN_{name.replace('-', '_').upper()}",
+        rich_help_panel=panel,
+        help=text,
+        **more,
+    )
+
+
+def _read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make what a file says the default of each flag."""
+    import tomllib
+
+    from dragoman_server.errors import ServerError
+
+    if path is None:
+        return None
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ServerError(f"{path}: {reason}") from None
+    known = {str(parameter.name) for parameter in context.command.params} - {"config"}
+    for key in table:
+        if key not in known:
+            raise ServerError(
+                f"{path}: {key!r} is no setting; there are {', '.join(sorted(known))}"
+            )
+    context.default_map = {**(context.default_map or {}), **table}
+    return path
+
+
+def serve(
+    context: typer.Context,
+    bundles: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="BUNDLE...",
+            envvar="DRAGOMAN_BUNDLES",
+            help="Directories of models, as dragoman export writes them.",
+        ),
+    ],
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            envvar="DRAGOMAN_CONFIG",
+            callback=_read_config,
+            is_eager=True,
+            metavar="FILE.toml",
+            help="Settings by the names of these flags, with _ for -.",
+        ),
+    ] = None,
+    listen: Annotated[
+        str, _option(_ADDRESSES, "listen", "Where to serve gRPC.", metavar="HOST:PORT")
+    ] = "127.0.0.1:50051",
+    metrics: Annotated[
+        str,
+        _option(
+            _ADDRESSES,
+            "metrics",
+            "Where to serve Prometheus, under /metrics; empty for nowhere.",
+            metavar="HOST:PORT",
+        ),
+    ] = "127.0.0.1:9464",
+    device: Annotated[
+        str, _option(_MODELS, "device", "cpu or cuda; cuda needs a float16 bundle.")
+    ] = "cpu",
+    rows: Annotated[
+        int, _option(_MODELS, "rows", "Sentences that are decoded at a time, of each model.")
+    ] = 64,
+    replicas: Annotated[
+        int | None,
+        _option(_MODELS, "replicas", "Lanes side by side.  [default: to suit the cores]"),
+    ] = None,
+    threads: Annotated[
+        int | None, _option(_MODELS, "threads", "Of each lane.  [default: to suit the cores]")
+    ] = None,
+    max_beam: Annotated[int, _option(_MODELS, "max-beam", "Largest beam.")] = 8,
+    encode_tokens: Annotated[
+        int, _option(_MODELS, "encode-tokens", "Source tokens read between two steps of a lane.")
+    ] = 512,
+    skip_refused: Annotated[
+        bool,
+        _option(_MODELS, "skip-refused", "Serve the others where a bundle is refused."),
+    ] = False,
+    tls_certificate: Annotated[
+        Path | None, _option(_SECURITY, "tls-certificate", "PEM, with its chain.")
+    ] = None,
+    tls_key: Annotated[Path | None, _option(_SECURITY, "tls-key", "PEM.")] = None,
+    tokens: Annotated[
+        Path | None,
+        _option(_SECURITY, "tokens", "A file of lines NAME TOKEN [MODEL,MODEL]."),
+    ] = None,
+    allow_open: Annotated[
+        bool,
+        _option(
+            _SECURITY, "allow-open", "Listen for others than this machine without TLS or tokens."
+        ),
+    ] = False,
+    max_message_bytes: Annotated[int, _option(_LIMITS, "max-message-bytes", "Of a request.")] = 4
+    * 1024
+    * 1024,
+    max_texts: Annotated[int, _option(_LIMITS, "max-texts", "Of a request.")] = 1024,
+    max_source_tokens: Annotated[
+        int, _option(_LIMITS, "max-source-tokens", "Of all texts of a request.")
+    ] = 65_536,
+    max_target_tokens: Annotated[
+        int, _option(_LIMITS, "max-target-tokens", "Most that a request's max_tokens may be.")
+    ] = 1024,
+    queue_requests: Annotated[
+        int, _option(_LIMITS, "queue-requests", "Requests that wait, of each model.")
+    ] = 256,
+    queue_tokens: Annotated[
+        int, _option(_LIMITS, "queue-tokens", "Source tokens that wait, of each model.")
+    ] = 131_072,
+    max_calls: Annotated[int, _option(_LIMITS, "max-calls", "Calls at a time.")] = 2048,
+    max_client_calls: Annotated[
+        int, _option(_LIMITS, "max-client-calls", "Of one token, or address without tokens.")
+    ] = 1024,
+    max_streams: Annotated[int, _option(_LIMITS, "max-streams", "Streams at a time.")] = 512,
+    bulk_window: Annotated[
+        int, _option(_LIMITS, "bulk-window", "Items of a bulk stream that are read ahead.")
+    ] = 64,
+    max_deadline: Annotated[
+        float, _option(_LIMITS, "max-deadline", "Seconds that a call may take.")
+    ] = 300.0,
+    grace: Annotated[
+        float, _option(_LIFE, "grace", "Seconds for running calls when told to stop.")
+    ] = 30.0,
+    stall: Annotated[
+        float, _option(_LIFE, "stall", "Seconds after which a silent engine counts as lost.")
+    ] = 30.0,
+    log_format: Annotated[
+        str, _option(_LIFE, "log-format", "json, text, or auto: text on a terminal.")
+    ] = "auto",
+    log_level: Annotated[
+        str, _option(_LIFE, "log-level", "debug, info, warning or error.")
+    ] = "info",
+) -> None:
+    """Serve models over gRPC, with metrics for Prometheus.
+
+    Examples:
+
+      dragoman serve models/en-pt
+
+      dragoman serve models/en-pt models/en-de --listen 0.0.0.0:50051
+        --tls-certificate cert.pem --tls-key key.pem --tokens tokens.txt
+
+    SIGTERM lets running calls finish for --grace seconds; a second signal ends the process at once.
+    """
+    given = dict(context.params)
+    raise typer.Exit(_run(given))
+
+
+def _run(given: dict[str, Any]) -> int:
+    import asyncio
+    import os
+    import sys
+
+    from dragoman_server.banner import banner
+    from dragoman_server.errors import ServerError
+    from dragoman_server.service import logs
+    from dragoman_server.service.server import Server
+
+    settings = _settings(given)
+    for name, allowed in (("log_format", logs.FORMATS), ("log_level", logs.LEVELS)):
+        if given[name] not in allowed:
+            raise ServerError(f"{name} is {given[name]!r}: it must be one of {', '.join(allowed)}")
+    logs.set_up(given["log_format"], given["log_level"])
+
+    async def run() -> int:
+        return await Server(settings).run(lambda server: print(banner(server), flush=True))
+
+    code = asyncio.run(run())
+    if code:
+        # A lane that hangs can't be waited for, and would keep the process from ending.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _settings(given: dict[str, Any]) -> Any:
+    from dataclasses import fields
+
+    from dragoman_server.engine.settings import EngineSettings
+    from dragoman_server.errors import ServerError
+    from dragoman_server.service.settings import Limits, ServerSettings
+
+    def of(kind: type[Any]) -> dict[str, Any]:
+        return {field.name: given[field.name] for field in fields(kind) if field.name in given}
+
+    try:
+        return ServerSettings(
+            **{**of(ServerSettings), "bundles": tuple(given["bundles"])},
+            limits=Limits(**of(Limits)),
+            engine=EngineSettings(**of(EngineSettings)),
+        )
+    except ValueError as error:
+        raise ServerError(str(error)) from None

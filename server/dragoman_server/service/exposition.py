@@ -1,0 +1,30 @@
+"""Metrics over HTTP, in a thread of its own: ``GET /metrics``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import prometheus_client
+
+from dragoman_server.errors import ServerError
+from dragoman_server.service.metrics import Metrics
+from dragoman_server.service.settings import split_address
+
+
+@contextmanager
+def exposed(metrics: Metrics, address: str) -> Iterator[str]:
+    """Serve metrics; yields the address with the port that was found, where 0 was asked for."""
+    if not address:
+        yield ""
+        return
+    host, port = split_address("metrics", address)
+    try:
+        server, thread = prometheus_client.start_http_server(port, host, metrics.registry)
+    except OSError as error:
+        reason = error.strerror or "no such address"
+        raise ServerError(f"metrics can't be served on {address}: {reason}") from None
+    try:
+        yield f"{host}:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

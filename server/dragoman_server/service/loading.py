@@ -1,0 +1,77 @@
+"""From bundles on disk to models that are ready: read, verified, warmed up."""
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from dragoman_server.bundle import read_bundle
+from dragoman_server.errors import BundleError, ServerError
+from dragoman_server.replay import replay
+from dragoman_server.service.dispatch import Dispatcher
+from dragoman_server.service.languages import canonical
+from dragoman_server.service.metrics import Metrics
+from dragoman_server.service.models import Models, ServedModel
+from dragoman_server.service.settings import ServerSettings
+from dragoman_server.text.pieces import load_pieces
+from dragoman_server.text.plan import Planner
+
+log = logging.getLogger("dragoman.server")
+
+
+def load_models(
+    settings: ServerSettings, models: Models, metrics: Metrics, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Takes seconds: not to be called on the event loop, which the engines are to report to."""
+    names: set[str] = set()
+    for path in settings.bundles:
+        try:
+            model = _load(path, settings, metrics)
+        except BundleError as error:
+            if not settings.skip_refused:
+                raise
+            log.error("a bundle was refused: %s", error)
+            models.refuse(path.name)
+            continue
+        if model.name in names:
+            raise ServerError(f"{path}: another bundle has the name {model.name!r} too")
+        names.add(model.name)
+        began = time.monotonic()
+        model.dispatcher.start(loop)
+        models.add(model)
+        metrics.add_model(model.name, model.dispatcher.engine)
+        log.info("%s is warm", model.name, extra={"facts": {"seconds": _since(began)}})
+    if not names:
+        raise ServerError("no bundle could be loaded")
+
+
+def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel:
+    began = time.monotonic()
+    bundle = read_bundle(path)
+    manifest = bundle.manifest
+    for tag in (manifest.source_language, manifest.target_language):
+        try:
+            canonical(tag)
+        except ValueError:
+            raise BundleError(f"{path}: {tag!r} is not a language tag") from None
+    source, target = load_pieces(bundle)
+    limits = settings.limits
+    engine_settings = replace(
+        settings.engine,
+        max_waiting_requests=limits.queue_requests,
+        max_waiting_tokens=limits.queue_tokens,
+    )
+    dispatcher = Dispatcher(bundle, engine_settings, metrics.observer(manifest.name))
+    worst = replay(bundle, dispatcher.engine.lanes[0].graphs)
+    log.info(
+        "%s is loaded and verified",
+        manifest.name,
+        extra={"facts": {"golden_error": f"{worst:.1e}", "seconds": _since(began)}},
+    )
+    planner = Planner(source, manifest.source_language, manifest.max_source_tokens - 1)
+    return ServedModel(bundle, dispatcher, source, target, planner)
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 2)

@@ -1,0 +1,191 @@
+"""All that is exported to Prometheus, and the only module that speaks to it.
+
+Labels have few values, all known at the start: calls by name, codes of gRPC, models that are
+loaded, reasons from lists in the code. What a client makes up never becomes a label.
+docs/metrics.md describes each metric.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from grpc import StatusCode
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dragoman_server.engine.core import Answer, Failure, Finish, Report
+from dragoman_server.engine.engine import Engine
+
+CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+"""From a short sentence on a small model to the longest deadline."""
+STEP_SECONDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1)
+"""A token is a step: the same for both."""
+ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256)
+LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+
+REJECTIONS = ("QUEUE_FULL", "TOO_MANY_CALLS", "DEADLINE_UNREACHABLE", "NOT_SERVING", "NO_TOKEN")
+"""Reasons for which a call is turned away before it reaches an engine."""
+OUTCOMES = (*(f.value for f in Finish), *(f.value for f in Failure))
+"""What becomes of a sentence."""
+
+
+class Metrics:
+    def __init__(self, rpcs: Sequence[str], registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self._engines: dict[str, Engine] = {}
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"dragoman_{name}", text, labels, registry=registry)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"dragoman_{name}", text, labels, registry=registry)
+
+        def histogram(name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
+            return Histogram(f"dragoman_{name}", text, labels, buckets=buckets, registry=registry)
+
+        self.requests = counter("requests_total", "Calls that ended.", "rpc", "code")
+        self.in_flight = gauge("requests_in_flight", "Calls under way.", "rpc")
+        self.duration = histogram(
+            "request_duration_seconds", "From a call's begin to its end.", CALL_SECONDS, "rpc"
+        )
+        self.rejected = counter(
+            "rejected_total", "Calls, or items of bulk streams, that were turned away.", "reason"
+        )
+        self.queue_wait = histogram(
+            "queue_wait_seconds", "From the queue to a row, by sentence.", CALL_SECONDS, "model"
+        )
+        self.first_token = histogram(
+            "time_to_first_token_seconds",
+            "From the queue to the first token, by sentence.",
+            CALL_SECONDS,
+            "model",
+        )
+        self.per_token = histogram(
+            "time_per_token_seconds",
+            "Between tokens after the first, the mean of a sentence.",
+            STEP_SECONDS,
+            "model",
+        )
+        self.batch_rows = histogram("step_rows", "Rows of a decoder step.", ROWS, "model")
+        self.step = histogram("step_duration_seconds", "A decoder step.", STEP_SECONDS, "model")
+        self.encode = histogram(
+            "encode_duration_seconds", "The encoder's part of a turn.", STEP_SECONDS, "model"
+        )
+        self.source_tokens = counter("source_tokens_total", "Tokens read.", "model")
+        self.target_tokens = counter("target_tokens_total", "Tokens written.", "model")
+        self.padding = counter(
+            "padding_tokens_total", "Source positions computed for nothing.", "model"
+        )
+        self.sentences = counter(
+            "sentences_total", "Sentences that ended, by how.", "model", "outcome"
+        )
+        self.nan_rows = counter(
+            "nan_rows_total", "Sentences for which the model computed no number.", "model"
+        )
+        self.faults = counter("engine_faults_total", "Steps that failed.", "model")
+        self.cache_bytes = gauge("cache_bytes", "Memory of the rows, taken at the start.", "model")
+        self.rows = gauge("rows", "Rows that there are.", "model")
+        self.loop_lag = histogram(
+            "event_loop_lag_seconds", "How late the event loop wakes up.", LAG_SECONDS
+        )
+        self.ready = gauge("ready", "1 while the server takes requests.")
+        self.models = Info("dragoman_model", "The models loaded.", ["model"], registry=registry)
+        registry.register(_EngineGauges(self._engines))
+        for rpc in rpcs:
+            self.in_flight.labels(rpc)
+            self.duration.labels(rpc)
+            for code in StatusCode:
+                self.requests.labels(rpc, code.name)
+        for reason in REJECTIONS:
+            self.rejected.labels(reason)
+
+    def add_model(self, name: str, engine: Engine) -> None:
+        manifest = engine.manifest
+        for metric in (
+            *(self.queue_wait, self.first_token, self.per_token, self.batch_rows, self.step),
+            *(self.encode, self.source_tokens, self.target_tokens, self.padding),
+            *(self.nan_rows, self.faults),
+        ):
+            metric.labels(name)
+        for outcome in OUTCOMES:
+            self.sentences.labels(name, outcome)
+        self.cache_bytes.labels(name).set(engine.buffer_bytes)
+        self.rows.labels(name).set(engine.resolved.replicas * engine.resolved.rows_per_lane)
+        self.models.labels(name).info(
+            {
+                "version": manifest.version,
+                "source_language": manifest.source_language,
+                "target_language": manifest.target_language,
+                "precision": manifest.precision,
+                "device": engine.settings.device,
+            }
+        )
+        self._engines[name] = engine
+
+    def observer(self, model: str) -> Callable[[Report], None]:
+        """Takes the reports of a model's engine."""
+
+        def observe(report: Report) -> None:
+            if report.rows:
+                self.batch_rows.labels(model).observe(report.rows)
+                self.step.labels(model).observe(report.step_seconds)
+            if report.encoded:
+                self.encode.labels(model).observe(report.encode_seconds)
+                self.source_tokens.labels(model).inc(report.source_tokens)
+                self.padding.labels(model).inc(report.padding)
+            self.target_tokens.labels(model).inc(report.target_tokens)
+            if report.faults:
+                self.faults.labels(model).inc(report.faults)
+            for answer in report.answers:
+                self._answered(model, answer)
+
+        return observe
+
+    def _answered(self, model: str, answer: Answer) -> None:
+        outcome = answer.failure or answer.hypotheses[0].finish
+        self.sentences.labels(model, outcome.value).inc()
+        if answer.failure is Failure.POISONED:
+            self.nan_rows.labels(model).inc()
+        timing = answer.timing
+        if timing.admitted:
+            self.queue_wait.labels(model).observe(timing.admitted - timing.submitted)
+        if timing.first_token:
+            self.first_token.labels(model).observe(timing.first_token - timing.submitted)
+            if answer.steps > 1 and not answer.failure:
+                spent = timing.finished - timing.first_token
+                self.per_token.labels(model).observe(spent / (answer.steps - 1))
+
+    def rejected_for(self, reason: str) -> None:
+        if reason in REJECTIONS:
+            self.rejected.labels(reason).inc()
+
+
+class _EngineGauges(Collector):
+    """What an engine is asked for at the moment of a scrape."""
+
+    def __init__(self, engines: dict[str, Engine]) -> None:
+        self._engines = engines
+
+    def collect(self) -> Iterable[Metric]:
+        for name, text, value in _GAUGES:
+            family = GaugeMetricFamily(f"dragoman_{name}", text, labels=["model"])
+            for model, engine in self._engines.items():
+                family.add_metric([model], value(engine))
+            yield family
+
+
+_GAUGES: Sequence[tuple[str, str, Callable[[Engine], float]]] = (
+    ("waiting_requests", "Requests of which nothing has begun.", lambda e: e.waiting_requests),
+    ("waiting_sentences", "Sentences in the queue.", lambda e: e.waiting),
+    ("waiting_source_tokens", "Tokens of sentences in the queue.", lambda e: e.waiting_tokens),
+    ("running_sentences", "Sentences that hold rows.", lambda e: e.running),
+    (
+        "row_use_ratio",
+        "Rows that are held, of all.",
+        lambda e: e.used_rows / (e.resolved.replicas * e.resolved.rows_per_lane),
+    ),
+    (
+        "engine_heartbeat_age_seconds",
+        "Since the last sign of life of the engine's slowest lane that has work.",
+        lambda e: max((s.since_heartbeat for s in e.status() if s.busy), default=0.0),
+    ),
+)

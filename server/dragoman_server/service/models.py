@@ -1,0 +1,105 @@
+"""The models of a server, and which of them a call means."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dragoman.v1 import translation_pb2 as pb
+from dragoman_server.bundle import Bundle
+from dragoman_server.service.dispatch import Dispatcher
+from dragoman_server.service.errors import (
+    InvalidArgumentError,
+    ModelRefusedError,
+    NotFoundError,
+)
+from dragoman_server.service.languages import canonical, likeness
+from dragoman_server.text.pieces import Pieces
+from dragoman_server.text.plan import Planner
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    bundle: Bundle
+    dispatcher: Dispatcher
+    source: Pieces
+    target: Pieces
+    planner: Planner
+
+    @property
+    def name(self) -> str:
+        return self.bundle.manifest.name
+
+    def describe(self) -> pb.Model:
+        manifest, engine = self.bundle.manifest, self.dispatcher.engine
+        return pb.Model(
+            name=manifest.name,
+            version=manifest.version,
+            source_language=manifest.source_language,
+            target_language=manifest.target_language,
+            precision=manifest.precision,
+            device=engine.settings.device,
+            max_source_tokens=manifest.max_source_tokens,
+            max_target_tokens=manifest.max_target_tokens,
+            max_beam_size=engine.settings.max_beam,
+            rows=engine.resolved.replicas * engine.resolved.rows_per_lane,
+            licence=manifest.licence,
+        )
+
+
+class Models:
+    """Filled once, when the models are loaded."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, ServedModel] = {}
+        self._refused: set[str] = set()
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        return iter(self._models.values())
+
+    def add(self, model: ServedModel) -> None:
+        self._models[model.name] = model
+
+    def refuse(self, name: str) -> None:
+        """A model that was to be here and could not be loaded."""
+        self._refused.add(name)
+
+    def get(self, name: str) -> ServedModel:
+        if name in self._refused:
+            raise ModelRefusedError("this model's bundle was refused when the server started")
+        if name not in self._models:
+            raise NotFoundError("no such model: ListModels has those that there are")
+        return self._models[name]
+
+    def find(self, name: str, source: str, target: str) -> ServedModel:
+        """By name, by languages, or the only one; all that is given has to fit."""
+        wanted = _tag("source_language", source), _tag("target_language", target)
+        candidates = [self.get(name)] if name else list(self._models.values())
+        ranked: list[tuple[int, ServedModel]] = []
+        for model in candidates:
+            manifest = model.bundle.manifest
+            offered = manifest.source_language, manifest.target_language
+            fits = [
+                likeness(want, offer and canonical(offer)) if want else 1
+                for want, offer in zip(wanted, offered, strict=True)
+            ]
+            if all(fits):
+                ranked.append((sum(fits), model))
+        if not ranked:
+            raise NotFoundError(
+                "no model translates these languages: ListModels has those that there are",
+                reason="UNKNOWN_LANGUAGES",
+            )
+        if len(ranked) > 1 and not all(wanted):
+            raise InvalidArgumentError(
+                "model" if any(wanted) else "source_language",
+                "is not given, and there are several models: name one, or both languages",
+            )
+        return max(ranked, key=lambda r: r[0])[1]
+
+
+def _tag(field: str, tag: str) -> str:
+    if not tag:
+        return ""
+    try:
+        return canonical(tag)
+    except ValueError:
+        raise InvalidArgumentError(field, "is not a language tag, as en, por or pt-BR") from None

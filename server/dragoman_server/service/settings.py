@@ -1,0 +1,103 @@
+"""The settings of a server; each part checks its own."""
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dragoman_server.engine.settings import EngineSettings
+
+_LOCAL_NAMES = {"localhost", "ip6-localhost"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a client may ask for, and how much of it the server keeps waiting."""
+
+    max_message_bytes: int = 4 * 1024 * 1024
+    """Of a request."""
+    max_texts: int = 1024
+    """Texts, or pairs to score, of a request."""
+    max_source_tokens: int = 65_536
+    """Of all texts of a request."""
+    max_target_tokens: int = 1024
+    """Most that ``max_tokens`` of a request may be; the model's own limit holds besides."""
+    queue_requests: int = 256
+    """Requests that wait for rows."""
+    queue_tokens: int = 131_072
+    """Source tokens that wait for rows."""
+    max_calls: int = 2048
+    """Calls at a time."""
+    max_client_calls: int = 1024
+    """Calls at a time of one token, or of one address where there are no tokens."""
+    max_streams: int = 512
+    """Of these, streams."""
+    bulk_window: int = 64
+    """Items of a bulk stream that are read before the first of them is answered."""
+    max_deadline: float = 300.0
+    """Seconds that a call may take, whatever its client says. Bulk streams have no end."""
+
+    def __post_init__(self) -> None:
+        _at_least_1(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    bundles: tuple[Path, ...]
+    listen: str = "127.0.0.1:50051"
+    metrics: str = "127.0.0.1:9464"
+    """Empty: no metrics."""
+    skip_refused: bool = False
+    """Serve what can be served where a bundle is refused."""
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tokens: Path | None = None
+    """A file of bearer tokens, see ``service.tokens``."""
+    allow_open: bool = False
+    """Listen on a public address without TLS and tokens."""
+    grace: float = 30.0
+    """Seconds that running requests have when the server is told to stop."""
+    stall: float = 30.0
+    """Seconds without a heartbeat after which an engine that has work counts as lost."""
+    limits: Limits = field(default_factory=Limits)
+    engine: EngineSettings = field(default_factory=EngineSettings)
+
+    def __post_init__(self) -> None:
+        if not self.bundles:
+            raise ValueError("bundles are none: a server has at least one model")
+        for name in ("grace", "stall"):
+            if not 0 < getattr(self, name) <= 86_400:
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be above 0 seconds")
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key go together: one of them is missing")
+        host, _ = split_address("listen", self.listen)
+        if self.metrics:
+            split_address("metrics", self.metrics)
+        is_open = self.tls_certificate is None or self.tokens is None
+        if is_open and not is_local(host) and not self.allow_open:
+            raise ValueError(
+                f"listen is {self.listen!r}, which others can reach: give TLS and tokens, "
+                "or --allow-open where something else protects it"
+            )
+
+
+def split_address(name: str, address: str) -> tuple[str, int]:
+    """``HOST:PORT``, the host of version 6 in brackets."""
+    host, colon, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(f"{name} is {address!r}: it must be HOST:PORT, as 127.0.0.1:50051")
+    return host, int(port)
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in _LOCAL_NAMES
+
+
+def _at_least_1(settings: Limits) -> None:
+    for name, value in vars(settings).items():
+        if value < 1:
+            raise ValueError(f"{name} is {value}: it must be at least 1")

@@ -1,0 +1,1 @@
+"""From a text to the sentences that a model translates, and back to a text."""

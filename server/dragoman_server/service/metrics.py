@@ -7,6 +7,7 @@ docs/metrics.md describes each metric.
 
 from collections.abc import Callable, Iterable, Sequence
 
+import prometheus_client
 from grpc import StatusCode
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -26,6 +27,9 @@ REJECTIONS = ("QUEUE_FULL", "TOO_MANY_CALLS", "DEADLINE_UNREACHABLE", "NOT_SERVI
 """Reasons for which a call is turned away before it reaches an engine."""
 OUTCOMES = (*(f.value for f in Finish), *(f.value for f in Failure))
 """What becomes of a sentence."""
+
+
+prometheus_client.disable_created_metrics()  # a time for each series, which nobody asks for
 
 
 class Metrics:

@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 RUN ?= runs/reverse
+PROTOC := .venv-protos
 
-.PHONY: run test lint format bench clean
+.PHONY: run test lint format protos bench clean
 
 ## run: train the toy recipe and translate with it
 run: $(VENV)/.run
@@ -32,6 +33,13 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
 
+## protos: generate the stubs of the wire contract again
+protos: $(PROTOC)/.done
+	cd protos && ../$(PROTOC)/bin/python -m grpc_tools.protoc \
+		--proto_path=. --proto_path=$$(../$(PROTOC)/bin/python -c \
+		'import google.rpc, pathlib; print(pathlib.Path(google.rpc.__path__[0]).parents[1])') \
+		--python_out=. --pyi_out=. --grpc_python_out=. dragoman/v1/translation.proto
+
 ## bench: training speed beside a plain loop, and the exported graphs beside the machine's limits
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/training.py
@@ -39,7 +47,7 @@ bench: $(VENV)/.dev
 
 ## clean: remove the virtual environment and what tools left behind
 clean:
-	rm -rf $(VENV) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PROTOC) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -52,3 +60,11 @@ $(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) '.[dev]'
 	touch $@ $(VENV)/.run
+
+# The oldest compiler whose stubs load with all versions of protobuf that pyproject.toml allows: a
+# stub loads with the version it was made for, and with the next major one.
+$(PROTOC)/.done:
+	$(PYTHON) -m venv $(PROTOC)
+	$(PROTOC)/bin/python -m pip --disable-pip-version-check install --quiet \
+		grpcio-tools==1.72.2 protobuf==6.30.2 googleapis-common-protos==1.70.0 setuptools==80.9.0
+	touch $@

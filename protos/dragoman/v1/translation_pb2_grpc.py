@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class TranslationServiceStub(object):
-    """Missing associated documentation comment in .proto file."""
+    """Translates with the models that a server has loaded.
+    """
 
     def __init__(self, channel):
         """Constructor.
@@ -67,7 +68,8 @@ class TranslationServiceStub(object):
 
 
 class TranslationServiceServicer(object):
-    """Missing associated documentation comment in .proto file."""
+    """Translates with the models that a server has loaded.
+    """
 
     def Translate(self, request, context):
         """Translates texts, all or nothing, in order.
@@ -154,7 +156,8 @@ def add_TranslationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TranslationService(object):
-    """Missing associated documentation comment in .proto file."""
+    """Translates with the models that a server has loaded.
+    """
 
     @staticmethod
     def Translate(request,

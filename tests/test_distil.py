@@ -46,6 +46,15 @@ def test_a_second_teacher_only_adds_candidates() -> None:
         assert nearest([a, b], pair.target) == b or a == b
 
 
+def test_what_no_teacher_meets_keeps_its_right_translation() -> None:
+    pairs = [Pair(TEXTS[0], REFERENCES[0]), Pair(TEXTS[1], "quite another thing")]
+    lines: list[str] = []
+    path = trained_bundle("float32").path
+    report = distil([path], pairs, lines.append, beam=4, least=60.0, watch=ignore)
+    assert lines == [REFERENCES[0], "quite another thing"]
+    assert report.kept == 1
+
+
 def test_nearest_is_the_first_of_equals() -> None:
     assert nearest(["abc", "abd", "abc "], "abc") == "abc"
 

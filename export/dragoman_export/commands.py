@@ -127,6 +127,14 @@ def distil(
         ),
     ],
     beam: Annotated[int, typer.Option(min=1, max=8, help="Of each teacher.")] = 4,
+    least_chrf: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=100,
+            help="Keep the right translation where no teacher's is as near to it as this.",
+        ),
+    ] = 0.0,
 ) -> None:
     """Translate training text with teachers, so that a smaller model can learn from them.
 
@@ -154,6 +162,7 @@ def distil(
             ParallelText((source,), (reference,)),
             lambda text: file.write(f"{text}\n".encode()),
             beam=beam,
+            least=least_chrf,
             watch=lambda done: bar.update(task, completed=done),
         )
     kept = f", {report.kept:,} of them as they were" if report.kept else ""

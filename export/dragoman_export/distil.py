@@ -33,7 +33,7 @@ _IN_FLIGHT = 2
 class DistilReport:
     lines: int = 0
     kept: int = 0
-    """Whose target stayed as it was: blank, or longer than a teacher takes."""
+    """Whose target stayed as it was: blank, longer than a teacher takes, or not met well enough."""
 
 
 class Teacher:
@@ -98,9 +98,13 @@ def distil(
     write: Callable[[str], object],
     *,
     beam: int,
+    least: float = 0.0,
     watch: Callable[[int], None],
 ) -> DistilReport:
-    """Write a target for each pair, in order."""
+    """Write a target for each pair, in order.
+
+    The right translation stays where no teacher's has at least so much chrF against it.
+    """
     report = DistilReport()
     with ExitStack() as stack:
         teachers = [stack.enter_context(Teacher(path, len(bundles))) for path in bundles]
@@ -110,17 +114,20 @@ def distil(
         options = Options(beam=beam, n_best=beam)
         for chunk, candidates in _translated(teachers, iter(pairs), options):
             for pair, texts in zip(chunk, candidates, strict=True):
-                write(_one_line(nearest(texts, pair.target)) if texts else pair.target)
-                report.kept += not texts
+                best = nearest(texts, pair.target, least)
+                write(pair.target if best is None else _one_line(best))
+                report.kept += best is None
             report.lines += len(chunk)
             watch(report.lines)
     return report
 
 
-def nearest(candidates: Sequence[str], reference: str) -> str:
-    """The candidate with the highest chrF; the first of equals."""
+def nearest(candidates: Sequence[str], reference: str, least: float = 0.0) -> str | None:
+    """The candidate with the highest chrF, the first of equals; None where it is not enough."""
     chrf = CHRF()
-    return max(candidates, key=lambda text: chrf.sentence_score(text, [reference]).score)
+    scored = [(chrf.sentence_score(text, [reference]).score, text) for text in candidates]
+    score, best = max(scored, key=lambda s: s[0], default=(-1.0, ""))
+    return best if score >= least else None
 
 
 def _one_line(text: str) -> str:

@@ -1,0 +1,77 @@
+"""The flags that every command against a server has: where it is, and who asks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dragoman_client._errors import UnavailableError
+
+if TYPE_CHECKING:
+    from dragoman_client._client import Client
+
+_PANEL = "Server"
+
+AddressOption = Annotated[
+    str,
+    typer.Option(
+        "--address",
+        envvar="DRAGOMAN_ADDRESS",
+        metavar="HOST:PORT[,...]",
+        rich_help_panel=_PANEL,
+        help="Where the server is; several are used in turns.",
+    ),
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar="DRAGOMAN_TOKEN",
+        rich_help_panel=_PANEL,
+        help="Better in the environment, where others don't see it.",
+        show_envvar=True,
+    ),
+]
+TlsOption = Annotated[
+    bool, typer.Option("--tls", envvar="DRAGOMAN_TLS", rich_help_panel=_PANEL, help="Encrypt.")
+]
+RootsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--root-certificates",
+        envvar="DRAGOMAN_ROOT_CERTIFICATES",
+        metavar="FILE.pem",
+        rich_help_panel=_PANEL,
+        help="Encrypt, and trust these instead of the system's.",
+    ),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout", envvar="DRAGOMAN_TIMEOUT", rich_help_panel=_PANEL, help="Seconds of a call."
+    ),
+]
+DEFAULT_ADDRESS = "localhost:50051"
+
+
+@contextmanager
+def connected(
+    address: str, token: str | None, tls: bool, roots: Path | None, timeout: float
+) -> Iterator["Client"]:
+    from dragoman_client._client import Client
+    from dragoman_client._connection import TLS
+
+    secure = TLS(root_certificates=roots) if tls or roots else None
+    addresses = [each.strip() for each in address.split(",")]
+    with Client(*addresses, tls=secure, token=token, timeout=timeout) as client:
+        try:
+            yield client
+        except UnavailableError as error:
+            if error.reason:  # a server said so
+                raise
+            raise UnavailableError(
+                f"no server answers at {address}: start one with 'dragoman serve BUNDLE', or say "
+                "where it is with --address"
+            ) from None

@@ -1,0 +1,64 @@
+"""The items of a long stream between being read and being handed on, in order.
+
+So many at most as the window: who hands on slowly, reads slowly. Pure bookkeeping, shared by the
+sync and the async client; neither threads nor time.
+"""
+
+from collections import deque
+
+from dragoman_client._errors import CallError
+from dragoman_client._results import Translation
+
+Result = Translation | CallError
+
+
+class Window:
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._read = 0
+        self._next = 0
+        """Number of the item that is handed on next."""
+        self._unanswered: dict[int, str] = {}
+        self._unsent: deque[int] = deque()
+        self._results: dict[int, Result] = {}
+
+    @property
+    def has_room(self) -> bool:
+        return self._read - self._next < self._size
+
+    @property
+    def is_empty(self) -> bool:
+        return self._read == self._next
+
+    def add(self, text: str) -> None:
+        """An item was read."""
+        self._unanswered[self._read] = text
+        self._unsent.append(self._read)
+        self._read += 1
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
+
+    def next_unsent(self) -> tuple[int, str] | None:
+        """What is to be sent next."""
+        if not self._unsent:
+            return None
+        number = self._unsent.popleft()
+        return number, self._unanswered[number]
+
+    def send_all_again(self) -> None:
+        """The stream broke: what has no answer was lost with it."""
+        self._unsent = deque(sorted(self._unanswered))
+
+    def answer(self, number: int, result: Result) -> None:
+        """A second answer, as after a broken stream, changes nothing."""
+        if self._unanswered.pop(number, None) is not None:
+            self._results[number] = result
+
+    def next_result(self) -> Result | None:
+        """What can be handed on, if it is there."""
+        result = self._results.pop(self._next, None)
+        if result is not None:
+            self._next += 1
+        return result

@@ -8,10 +8,14 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 RUN ?= runs/reverse
 PROTOC := .venv-protos
 
-.PHONY: run test lint format protos bench clean
+.PHONY: run toy test lint format protos bench clean
 
-## run: train the toy recipe and translate with it
+## run: serve the default model on this machine, and translate with it
 run: $(VENV)/.run
+	@bash scripts/run.sh $(BIN) models/en-pt
+
+## toy: train a toy model in about a minute, translate with it, draw its attention
+toy: $(VENV)/.toy
 	$(BIN)/dragoman train recipes/reverse.toml --output $(RUN)
 	$(BIN)/dragoman evaluate $(RUN) --beam 4 --show 5 \
 		--source $(RUN)/data/toy/test.source --reference $(RUN)/data/toy/test.target
@@ -54,12 +58,16 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) '.[server]'
+	touch $@
+
+$(VENV)/.toy: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) '.[training]'
 	touch $@
 
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) '.[dev]'
-	touch $@ $(VENV)/.run
+	touch $@ $(VENV)/.run $(VENV)/.toy
 
 # The oldest compiler whose stubs load with all versions of protobuf that pyproject.toml allows: a
 # stub loads with the version it was made for, and with the next major one.

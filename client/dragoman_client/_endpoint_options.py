@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from dragoman_client._client import Client
+from dragoman_client._connection import TLS
 from dragoman_client._errors import UnavailableError
-
-if TYPE_CHECKING:
-    from dragoman_client._client import Client
 
 _PANEL = "Server"
 
@@ -59,10 +58,7 @@ DEFAULT_ADDRESS = "localhost:50051"
 @contextmanager
 def connected(
     address: str, token: str | None, tls: bool, roots: Path | None, timeout: float
-) -> Iterator["Client"]:
-    from dragoman_client._client import Client
-    from dragoman_client._connection import TLS
-
+) -> Iterator[Client]:
     secure = TLS(root_certificates=roots) if tls or roots else None
     addresses = [each.strip() for each in address.split(",")]
     with Client(*addresses, tls=secure, token=token, timeout=timeout) as client:

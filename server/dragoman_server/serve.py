@@ -6,7 +6,7 @@ before the file.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -166,11 +166,10 @@ def serve(
 
     SIGTERM lets running calls finish for --grace seconds; a second signal ends the process at once.
     """
-    given = dict(context.params)
-    raise typer.Exit(_run(given))
+    _run(dict(context.params))
 
 
-def _run(given: dict[str, Any]) -> int:
+def _run(given: dict[str, Any]) -> NoReturn:
     import asyncio
     import os
     import sys
@@ -187,15 +186,36 @@ def _run(given: dict[str, Any]) -> int:
     logs.set_up(given["log_format"], given["log_level"])
 
     async def run() -> int:
-        return await Server(settings).run(lambda server: print(banner(server), flush=True))
+        server = Server(settings)
+        _stop_by_signals(server)
+        return await server.run(lambda server: print(banner(server), flush=True))
 
-    code = asyncio.run(run())
-    if code:
-        # A lane that hangs can't be waited for, and would keep the process from ending.
+    with asyncio.Runner() as runner:
+        code = runner.run(run())
+        # A lane that hangs, a model that is half loaded, or a text that is being split can't be
+        # waited for, and would keep the process from ending.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-    return code
+
+
+def _stop_by_signals(server: Any) -> None:
+    """The first signal asks, the second insists."""
+    import asyncio
+    import logging
+    import os
+    import signal
+
+    log = logging.getLogger("dragoman.server")
+
+    def stop(number: int) -> None:
+        if server.is_stopping:
+            os._exit(128 + number)
+        log.info("told to stop by %s", signal.Signals(number).name)
+        server.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
 
 
 def _settings(given: dict[str, Any]) -> Any:

@@ -1,22 +1,17 @@
 """A stream of items, each translated for itself and answered when it is done.
 
-So many items are read ahead as the window allows: one more for each answer that was sent. A client
-that does not read its answers, or an engine that is busy, thereby holds the stream back.
+So many items are under way as the window allows: one more is read for each answer that was sent. A
+client that does not read its answers, or an engine that is busy, thereby holds the stream back.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.service.calls import Call
 from dragoman_server.service.dispatch import BULK, Dispatcher
-from dragoman_server.service.errors import (
-    CallError,
-    InternalError,
-    OverloadedError,
-    UnavailableError,
-)
+from dragoman_server.service.errors import CallError, InternalError, OverloadedError, draining
 from dragoman_server.service.models import ServedModel
 from dragoman_server.service.settings import Limits
 from dragoman_server.service.translate import Job, Queueing
@@ -25,28 +20,37 @@ log = logging.getLogger("dragoman.calls")
 
 Choose = Callable[[pb.TranslateBulkRequest, Call], ServedModel]
 """Finds the model that an item means."""
+Rejected = Callable[[str], None]
+"""Counts an item that was turned away, by its reason."""
 
 
 class Bulk:
     def __init__(
-        self, choose: Choose, call: Call, limits: Limits, draining: asyncio.Event, flow: int
+        self,
+        choose: Choose,
+        rejected: Rejected,
+        call: Call,
+        limits: Limits,
+        draining: asyncio.Event,
+        flow: int,
     ) -> None:
         self._choose = choose
+        self._rejected = rejected
         self._call = call
         self._limits = limits
         self._draining = draining
         self._queueing = Queueing(BULK, flow)
         self._window = asyncio.Semaphore(limits.bulk_window)
-        self._answers: asyncio.Queue[pb.TranslateBulkResponse | CallError | None] = asyncio.Queue()
+        self._answers: asyncio.Queue[pb.TranslateBulkResponse | Exception | None] = asyncio.Queue()
         self._items: set[asyncio.Task[None]] = set()
 
     async def run(
         self, requests: AsyncIterator[pb.TranslateBulkRequest]
-    ) -> AsyncIterator[pb.TranslateBulkResponse]:
+    ) -> AsyncGenerator[pb.TranslateBulkResponse, None]:
         reading = asyncio.create_task(self._read(requests))
         try:
             while (answer := await self._answers.get()) is not None:
-                if isinstance(answer, CallError):
+                if isinstance(answer, Exception):
                     raise answer
                 yield answer
                 self._window.release()  # it was sent
@@ -57,44 +61,50 @@ class Bulk:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _read(self, requests: AsyncIterator[pb.TranslateBulkRequest]) -> None:
-        end: CallError | None = None
-        before = pb.TranslateBulkRequest()
+        end: Exception | None = None
         try:
-            async for request in self._until_draining(requests):
-                before = _complete(request, before)
-                item = asyncio.create_task(self._item(before))
-                self._items.add(item)
-                item.add_done_callback(self._items.discard)
-                self._call.count("items", 1)
-                await self._window.acquire()
-        except CallError as error:
+            await self._start_items(requests)
+        except Exception as error:
             end = error
         await asyncio.gather(*self._items)  # what was read is answered, however the stream ends
         self._answers.put_nowait(end)
 
-    async def _until_draining(
+    async def _start_items(self, requests: AsyncIterator[pb.TranslateBulkRequest]) -> None:
+        before = pb.TranslateBulkRequest()
+        while True:
+            await self._window.acquire()
+            request = await self._next(requests)
+            if request is None:
+                return
+            before = _complete(request, before)
+            item = asyncio.create_task(self._item(request))
+            self._items.add(item)
+            item.add_done_callback(self._items.discard)
+            self._call.count("items", 1)
+
+    async def _next(
         self, requests: AsyncIterator[pb.TranslateBulkRequest]
-    ) -> AsyncIterator[pb.TranslateBulkRequest]:
-        draining = asyncio.create_task(self._draining.wait())
+    ) -> pb.TranslateBulkRequest | None:
+        """The next item; None at the end, an error when the server is to stop."""
+        coming = asyncio.ensure_future(anext(requests, None))
+        stopping = asyncio.ensure_future(self._draining.wait())
+        both = (coming, stopping)
         try:
-            while True:
-                coming = asyncio.ensure_future(anext(requests, None))
-                await asyncio.wait({coming, draining}, return_when=asyncio.FIRST_COMPLETED)
-                if not coming.done():
-                    coming.cancel()
-                    raise UnavailableError("the server is stopping", 1.0, reason="DRAINING")
-                request = await coming
-                if request is None:
-                    return
-                yield request
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if stopping.done():
+                raise draining()
+            return coming.result()
         finally:
-            draining.cancel()
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
 
     async def _item(self, request: pb.TranslateBulkRequest) -> None:
         response = pb.TranslateBulkResponse(id=request.id)
         try:
             response.translation.CopyFrom(await self._translation(request))
         except CallError as error:
+            self._rejected(error.reason)
             response.error.CopyFrom(error.status(self._call.request_id))
         except Exception:
             facts = {"request_id": self._call.request_id}
@@ -117,7 +127,11 @@ class Bulk:
 
     async def _wait_for_room(self, dispatcher: Dispatcher) -> None:
         """Half of the queue is for those who can't wait."""
-        while dispatcher.engine.waiting_requests > self._limits.queue_requests // 2:
+        engine, limits = dispatcher.engine, self._limits
+        while (
+            engine.waiting_requests > limits.queue_requests // 2
+            or engine.waiting_tokens > limits.queue_tokens // 2
+        ):
             await dispatcher.wait_for_room()
 
 

@@ -13,8 +13,8 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
@@ -50,6 +50,10 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _STATUS_DETAILS = "grpc-status-details-bin"
 _BUSY_SECONDS = 1.0
 """After which a client that has too many calls may try again."""
+_EARLY_SECONDS = 0.02
+"""By which the clocks of gRPC and ours may differ."""
+_LATE_SECONDS = 0.5
+"""After a deadline, in which the engine is to notice it; then the handler itself is ended."""
 
 
 class Phase(Enum):
@@ -69,7 +73,7 @@ class Call:
     request_id: str
     began: float
     client: Client = field(default_factory=lambda: Client(""))
-    deadline: float = 0.0
+    deadline: float = math.inf
     """A moment of ``time.monotonic()``."""
     facts: dict[str, str | int] = field(default_factory=dict)
     """For the log: the model, counts. Nothing that a client wrote."""
@@ -87,6 +91,8 @@ class Calls:
         self.phase = Phase.STARTING
         self._tokens = tokens
         self._metrics = metrics
+        self.rejected = metrics.rejected_for
+        """Counts what is turned away, by its reason."""
         self._under_way: Counter[str] = Counter()
         """By who calls, and of everyone together."""
         self._streams = 0
@@ -117,12 +123,12 @@ class Calls:
         return grpc.unary_unary_rpc_method_handler(run, response_serializer=_serialize)
 
     def server_stream(
-        self, rpc: str, kind: type[M], handler: Callable[[M, Call], AsyncIterator[R]]
+        self, rpc: str, kind: type[M], handler: Callable[[M, Call], AsyncGenerator[R, None]]
     ) -> Any:
         async def run(raw: bytes, context: Context) -> None:
             async with self._guarded(rpc, context, is_stream=True) as call:
                 request = decode(raw, kind, self.limits.max_message_bytes)
-                async with aclosing(handler(request, call)) as responses:  # type: ignore[type-var]
+                async with aclosing(handler(request, call)) as responses:
                     async for response in responses:
                         await context.write(response)
 
@@ -132,12 +138,12 @@ class Calls:
         self,
         rpc: str,
         kind: type[M],
-        handler: Callable[[AsyncIterator[M], Call], AsyncIterator[R]],
+        handler: Callable[[AsyncIterator[M], Call], AsyncGenerator[R, None]],
     ) -> Any:
         async def run(raws: AsyncIterator[bytes], context: Context) -> None:
             async with self._guarded(rpc, context, is_stream=True) as call:
                 requests = (decode(raw, kind, self.limits.max_message_bytes) async for raw in raws)
-                async with aclosing(handler(requests, call)) as responses:  # type: ignore[type-var]
+                async with aclosing(handler(requests, call)) as responses:
                     async for response in responses:
                         await context.write(response)
 
@@ -145,21 +151,28 @@ class Calls:
 
     @asynccontextmanager
     async def _guarded(self, rpc: str, context: Context, *, is_stream: bool) -> AsyncIterator[Call]:
-        """Around a handler: whatever it raises, the call ends with one status and is counted."""
+        """Around a handler: whatever it raises, the call ends with one status and is logged."""
         metadata = dict(context.invocation_metadata() or ())
         call = Call(rpc, _request_id(metadata), time.monotonic())
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         error: CallError | None = None
         self._metrics.in_flight.labels(rpc).inc()
         try:
-            with self._counted(self._caller(call, metadata, context), is_stream):
-                call.deadline = self._deadline(call, context)
+            self._take_place(self._caller(call, metadata, context), context, is_stream)
+            call.deadline = self._deadline(call, context)
+            async with asyncio.timeout(_finite(call.deadline + _LATE_SECONDS - call.began)):
                 yield call
         except CallError as raised:
             error = raised
+        except TimeoutError:
+            error = ExpiredError("the deadline has passed")
         except asyncio.CancelledError:
-            error = _why_cancelled(context)
+            error = _why_cancelled(call)
             raise
+        except grpc.aio.BaseError:
+            # Its client is gone, as reading or writing noticed before we were told.
+            error = _why_cancelled(call)
+            raise asyncio.CancelledError from None
         except Exception:
             log.exception("%s failed", rpc, extra={"facts": {"request_id": call.request_id}})
             error = InternalError()
@@ -191,9 +204,8 @@ class Calls:
         call.facts["client"] = client.name
         return f"client {client.name}"
 
-    @contextmanager
-    def _counted(self, caller: str, is_stream: bool) -> Iterator[None]:
-        """Holds a place among the calls under way, where there is one."""
+    def _take_place(self, caller: str, context: Context, is_stream: bool) -> None:
+        """A place among the calls under way, where there is one, until the last byte was sent."""
         limits = self.limits
         if (
             self.under_way >= limits.max_calls
@@ -204,15 +216,15 @@ class Calls:
         self._under_way[caller] += 1
         self._streams += is_stream
         self._idle.clear()
-        try:
-            yield
-        finally:
-            self._under_way[caller] -= 1
-            if not self._under_way[caller]:
-                del self._under_way[caller]  # clients come and go
-            self._streams -= is_stream
-            if not self._under_way:
-                self._idle.set()
+        context.add_done_callback(lambda _: self._leave_place(caller, is_stream))
+
+    def _leave_place(self, caller: str, is_stream: bool) -> None:
+        self._under_way[caller] -= 1
+        if not self._under_way[caller]:
+            del self._under_way[caller]  # clients come and go
+        self._streams -= is_stream
+        if not self._under_way:
+            self._idle.set()
 
     def _deadline(self, call: Call, context: Context) -> float:
         # A client that sends a malformed timeout seems to have none.
@@ -234,7 +246,7 @@ class Calls:
             **call.facts,
         }
         if error is not None:
-            self._metrics.rejected_for(error.reason)
+            self.rejected(error.reason)
             facts["reason"] = error.reason
         log.info("%s %s", call.rpc, code.name, extra={"facts": facts})
 
@@ -252,9 +264,12 @@ def _request_id(metadata: dict[str, str]) -> str:
     return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
 
-def _why_cancelled(context: Context) -> CallError:
-    remaining = context.time_remaining()
-    if remaining is not None and remaining <= 0:
+def _finite(seconds: float) -> float | None:
+    return seconds if math.isfinite(seconds) else None
+
+
+def _why_cancelled(call: Call) -> CallError:
+    if time.monotonic() >= call.deadline - _EARLY_SECONDS:  # gRPC ends a call at its deadline
         return ExpiredError("the deadline has passed")
     return CancelledByClientError("cancelled")
 

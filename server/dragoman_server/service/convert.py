@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.engine.core import Finish, Hypothesis, Options, Sampling
+from dragoman_server.engine.core import MAX_SUPPRESSED, Finish, Hypothesis, Options, Sampling
 from dragoman_server.engine.jobs import SentenceError
 from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.text.pieces import Pieces
+from dragoman_server.text.plan import PlanOptions
 
 _WIRE_NAMES = {
     "beam": "options.beam_size",
@@ -30,10 +31,11 @@ _FINISH = {Finish.END: pb.FINISH_REASON_END, Finish.LENGTH: pb.FINISH_REASON_LEN
 
 def engine_options(options: pb.Options, target: Pieces, max_target_tokens: int) -> Options:
     """Raises ``InvalidArgumentError`` naming the field."""
-    if options.max_tokens > max_target_tokens:
-        raise InvalidArgumentError(
-            "options.max_tokens", f"is {options.max_tokens}: the limit is {max_target_tokens}"
-        )
+    for name, most in (("max_tokens", max_target_tokens), ("min_tokens", max_target_tokens - 1)):
+        if getattr(options, name) > most:
+            raise InvalidArgumentError(
+                f"options.{name}", f"is {getattr(options, name)}: the limit is {most}"
+            )
     given = {
         "beam": _set(options, "beam_size"),
         "n_best": _set(options, "alternatives"),
@@ -53,6 +55,26 @@ def engine_options(options: pb.Options, target: Pieces, max_target_tokens: int) 
     except ValueError as error:
         name, _, problem = str(error).partition(" ")
         raise InvalidArgumentError(_WIRE_NAMES.get(name, f"options.{name}"), problem) from None
+
+
+def plan_options(options: pb.Options) -> PlanOptions:
+    if options.overlong not in pb.OverlongPolicy.values():
+        raise InvalidArgumentError(
+            "options.overlong", f"is {options.overlong}, which means nothing"
+        )
+    return PlanOptions(
+        split_sentences=not options.HasField("split_sentences") or options.split_sentences,
+        keep=not options.HasField("keep_untranslatable") or options.keep_untranslatable,
+        split_overlong=options.overlong != pb.OVERLONG_POLICY_ERROR,
+    )
+
+
+def check_tokens(field: str, tokens: int, most: int) -> None:
+    """Of a request, together."""
+    if tokens > most:
+        raise InvalidArgumentError(
+            field, f"has {tokens} tokens: the limit of a request is {most}", reason="TOO_LARGE"
+        )
 
 
 def wire_error(error: SentenceError, where: str) -> InvalidArgumentError:
@@ -94,6 +116,11 @@ def _sampling(sampling: pb.Sampling) -> Sampling:
 
 
 def _suppressed(pieces: Sequence[str], target: Pieces) -> list[int]:
+    if len(pieces) > MAX_SUPPRESSED:  # before each is looked up
+        raise InvalidArgumentError(
+            "options.suppressed_pieces",
+            f"has {len(pieces)} entries: the limit is {MAX_SUPPRESSED}",
+        )
     found: list[int] = []
     for number, piece in enumerate(pieces):
         token = target.find(piece)

@@ -1,12 +1,13 @@
 """Between the event loop and an engine's threads: requests go in, events come back.
 
-Everything here runs on the event loop but ``Dispatcher._deliver``, which the lanes call.
+Everything here runs on the event loop but what says otherwise: lanes call ``Dispatcher._deliver``,
+and a large request is queued in a thread.
 """
 
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from dragoman_server.bundle import Bundle
@@ -20,12 +21,15 @@ from dragoman_server.service.errors import (
     ExpiredError,
     OverloadedError,
     UnavailableError,
+    engine_stopped,
 )
 
 INTERACTIVE, BULK = 1, 0
 """Priorities: for the first, someone waits."""
 _RETRY_SECONDS = (0.1, 30.0)
 """Least and most that a refused client is told to wait."""
+_INLINE_SENTENCES = 256
+"""More are checked and queued in a thread, so that the event loop goes on."""
 
 Observe = Callable[[Report], None]
 
@@ -33,11 +37,16 @@ Observe = Callable[[Report], None]
 class Work:
     """The sentences of one request, under way. As a context manager: what is left is cancelled."""
 
-    def __init__(self, engine: Engine, sentences: int) -> None:
-        self.request = -1
+    def __init__(self, engine: Engine, sentences: Sequence[Sentence], priority: int) -> None:
+        self.request: int | None = None
+        """None while it is not queued yet."""
+        self.priority = priority
+        self.is_left = False
+        """Nobody waits for it any more."""
+        self.owed_tokens = sum(len(sentence.source) + 1 for sentence in sentences)
+        """Of sources that are not answered."""
         self._engine = engine
-        self._sentences = sentences
-        self._owed = sentences
+        self._sentences = self._owed = len(sentences)
         self._events: asyncio.Queue[NewToken | Answer | CallError] = asyncio.Queue()
 
     def __enter__(self) -> "Work":
@@ -49,7 +58,8 @@ class Work:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self.is_answered:
+        self.is_left = True  # before the request is looked at: whoever queues it does the reverse
+        if self.request is not None and not self.is_answered:
             self._engine.cancel(self.request)
 
     @property
@@ -59,21 +69,22 @@ class Work:
     def push(self, event: NewToken | Answer | CallError) -> None:
         if isinstance(event, Answer):
             self._owed -= 1
+            self.owed_tokens -= event.source_tokens + 1
         self._events.put_nowait(event)
 
-    async def events(self) -> AsyncIterator[NewToken | Answer]:
-        """Tokens and answers as they come, until every sentence is answered."""
-        answered = 0
-        while answered < self._sentences:
-            event = await self._events.get()
-            if isinstance(event, CallError):
-                raise event
-            answered += isinstance(event, Answer)
-            yield event
+    async def event(self) -> NewToken | Answer:
+        """The next token or answer. As many answers come as there are sentences."""
+        event = await self._events.get()
+        if isinstance(event, CallError):
+            raise event
+        return event
 
     async def answers(self) -> list[Answer]:
         """All of them, in the order of the sentences."""
-        found = [event async for event in self.events() if isinstance(event, Answer)]
+        found: list[Answer] = []
+        while len(found) < self._sentences:
+            if isinstance(event := await self.event(), Answer):
+                found.append(event)
         return sorted(found, key=lambda answer: answer.ticket.sentence)
 
 
@@ -87,14 +98,14 @@ class Dispatcher:
         self._works: dict[int, Work] = {}
         self._backlog = Backlog()
         self._room = asyncio.Event()
-        self._failed = False
+        self._failure: Callable[[], CallError] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Warm up and begin; takes a while, so not on the loop."""
         self._loop = loop
         self.engine.start()
 
-    def submit(
+    async def submit(
         self,
         sentences: Sequence[Sentence],
         options: Options,
@@ -108,60 +119,84 @@ class Dispatcher:
 
         Raises ``SentenceError`` for what the model can't take, else a ``CallError``.
         """
-        self._check_deadline(deadline)
-        work = Work(self.engine, len(sentences))
-        try:
-            work.request = self.engine.submit(
+        self._check_failure()
+        self._check_deadline(deadline, priority)
+        work = Work(self.engine, sentences, priority)
+
+        def queue() -> None:
+            """In any thread."""
+            self.engine.submit(
                 sentences,
                 options,
                 flow=flow,
                 priority=priority,
                 deadline=deadline,
                 stream=stream,
+                queued=lambda request: self._begin(work, request),
             )
+            if work.is_left:  # while this was going on
+                work.__exit__(None, None, None)
+
+        try:
+            if len(sentences) > _INLINE_SENTENCES:
+                await _in_thread(queue, work)
+                self._check_failure()
+            else:
+                queue()
         except QueueFullError:
             raise OverloadedError("the queue is full", self.retry_seconds()) from None
         except EngineClosedError:
-            raise _stopped() from None
-        self._works[work.request] = work  # reports are taken on this loop, so none came before
+            raise engine_stopped() from None
         return work
 
     async def wait_for_room(self) -> None:
         """Until something was answered, so that a full queue may have room again."""
+        self._check_failure()
         self._room.clear()
         await self._room.wait()
+        self._check_failure()
 
-    def expected_wait(self) -> float | None:
-        """Seconds that a new request would wait; None where that is not known."""
+    def expected_wait(self, priority: int) -> float | None:
+        """Seconds that a new request would wait at least; None where that is not known."""
         engine = self.engine
-        if not engine.waiting_tokens:
-            return 0.0
-        return self._backlog.wait(engine.waiting_tokens, engine.resolved.replicas)
+        tokens = engine.waiting_tokens
+        if tokens and priority != BULK:  # it goes before what bulk streams have waiting
+            bulk = [work for work in list(self._works.values()) if work.priority == BULK]
+            tokens = max(0, tokens - sum(work.owed_tokens for work in bulk))
+        return self._backlog.wait(tokens, engine.resolved.replicas) if tokens else 0.0
 
     def retry_seconds(self) -> float:
+        """When to come back: all that waits now has been read by then."""
         least, most = _RETRY_SECONDS
-        wait = self.expected_wait()
+        wait = self.expected_wait(BULK)
         return 1.0 if wait is None else min(most, max(least, wait))
 
-    def fail(self) -> None:
+    def fail(self, why: Callable[[], UnavailableError]) -> None:
         """The engine is lost: whoever waits for it is told, and no one else may come."""
-        self._failed = True
-        for work in self._works.values():
-            work.push(_stopped())
+        self._failure = why
+        for work in list(self._works.values()):
+            work.push(why())
         self._works.clear()
         self._room.set()
 
-    def _check_deadline(self, deadline: float) -> None:
-        if self._failed:
-            raise _stopped()
+    def _check_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure()
+
+    def _check_deadline(self, deadline: float, priority: int) -> None:
         left = deadline - time.monotonic()
         if left <= 0:
             raise ExpiredError("the deadline has passed")
-        wait = self.expected_wait()
+        wait = self.expected_wait(priority)
         if wait is not None and wait > left:
             raise ExpiredError(
                 "the deadline can't be met: the queue is longer", reason="DEADLINE_UNREACHABLE"
             )
+
+    def _begin(self, work: Work, request: int) -> None:
+        """In the thread that queues; none of its answers has been delivered."""
+        work.request = request
+        self._works[request] = work
 
     def _deliver(self, report: Report) -> None:
         """In a lane's thread."""
@@ -181,11 +216,16 @@ class Dispatcher:
             if work := self._works.get(answer.ticket.request):
                 work.push(answer)
                 if work.is_answered:
-                    del self._works[work.request]
+                    del self._works[answer.ticket.request]
         if report.answers:
             self._room.set()
         self._observe(report)
 
 
-def _stopped() -> UnavailableError:
-    return UnavailableError("the model's engine has stopped", 1.0, reason="ENGINE_STOPPED")
+async def _in_thread(queue: Callable[[], None], work: Work) -> None:
+    """Where the caller is cancelled meanwhile, what is queued is cancelled too."""
+    try:
+        await asyncio.to_thread(queue)
+    except asyncio.CancelledError:
+        work.__exit__(None, None, None)
+        raise

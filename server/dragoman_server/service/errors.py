@@ -23,6 +23,8 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 DOMAIN = "dragoman"
+_SOON = 1.0
+"""Seconds until another server may be there."""
 
 
 class CallError(Exception):
@@ -91,6 +93,14 @@ class OverloadedError(_RetryableError):
 class UnavailableError(_RetryableError):
     code = StatusCode.UNAVAILABLE
     reason = "STARTING"
+
+
+def draining() -> UnavailableError:
+    return UnavailableError("the server is stopping", _SOON, reason="DRAINING")
+
+
+def engine_stopped() -> UnavailableError:
+    return UnavailableError("an engine of this server has stopped", _SOON, reason="ENGINE_STOPPED")
 
 
 class ModelRefusedError(CallError):

@@ -7,7 +7,7 @@ import prometheus_client
 
 from dragoman_server.errors import ServerError
 from dragoman_server.service.metrics import Metrics
-from dragoman_server.service.settings import split_address
+from dragoman_server.service.settings import join_address, split_address
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def exposed(metrics: Metrics, address: str) -> Iterator[str]:
         reason = error.strerror or "no such address"
         raise ServerError(f"metrics can't be served on {address}: {reason}") from None
     try:
-        yield f"{host}:{server.server_port}"
+        yield join_address(host, server.server_port)
     finally:
         server.shutdown()
         server.server_close()

@@ -1,16 +1,16 @@
 """The calls of ``dragoman.v1.TranslationService``."""
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any, Protocol
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.engine.core import Options, Sentence
-from dragoman_server.service import convert, results
 from dragoman_server.service.bulk import Bulk
 from dragoman_server.service.calls import BULK_RPC, Call, Calls
-from dragoman_server.service.errors import InvalidArgumentError, NotAllowedError
+from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.service.models import Models, ServedModel
+from dragoman_server.service.score import score
 from dragoman_server.service.translate import Job
 
 _DESCRIPTOR = pb.DESCRIPTOR.services_by_name["TranslationService"]
@@ -56,63 +56,28 @@ class Handlers:
 
     async def translate_stream(
         self, request: pb.TranslateStreamRequest, call: Call
-    ) -> AsyncIterator[pb.TranslateStreamResponse]:
+    ) -> AsyncGenerator[pb.TranslateStreamResponse, None]:
         job = Job(self.model(request, call), request.options, call, self._limits)
         (text,) = await job.plan([request.text], ["text"])
-        async for event in job.stream(text):
-            if isinstance(event, pb.Translation):
-                yield pb.TranslateStreamResponse(translation=event)
-            elif event:
-                yield pb.TranslateStreamResponse(delta=event)
+        async with aclosing(job.stream(text)) as events:  # its rows are free when this ends
+            async for event in events:
+                if isinstance(event, pb.Translation):
+                    yield pb.TranslateStreamResponse(translation=event)
+                elif event:
+                    yield pb.TranslateStreamResponse(delta=event)
 
     def translate_bulk(
         self, requests: AsyncIterator[pb.TranslateBulkRequest], call: Call
-    ) -> AsyncIterator[pb.TranslateBulkResponse]:
-        return Bulk(self.model, call, self._limits, self._calls.draining, next(self._flows)).run(
-            requests
+    ) -> AsyncGenerator[pb.TranslateBulkResponse, None]:
+        calls = self._calls
+        bulk = Bulk(
+            *(self.model, calls.rejected, call, self._limits, calls.draining, next(self._flows))
         )
+        return bulk.run(requests)
 
     async def score(self, request: pb.ScoreRequest, call: Call) -> pb.ScoreResponse:
         self._check_count("pairs", len(request.pairs))
-        model = self.model(request, call)
-        call.facts["model"] = model.name
-        alpha = request.length_penalty if request.HasField("length_penalty") else 1.0
-        try:
-            options = Options(length_penalty=alpha)
-        except ValueError as error:
-            raise InvalidArgumentError("length_penalty", str(error).partition(" ")[2]) from None
-        sentences = [
-            self._to_score(model, pair, f"pairs[{number}]")
-            for number, pair in enumerate(request.pairs)
-        ]
-        tokens = sum(len(sentence.source) for sentence in sentences)
-        if tokens > self._limits.max_source_tokens:
-            raise InvalidArgumentError(
-                "pairs",
-                f"has {tokens} tokens: the limit of a request is {self._limits.max_source_tokens}",
-                reason="TOO_LARGE",
-            )
-        call.count("source_tokens", tokens)
-        with model.dispatcher.submit(sentences, options, deadline=call.deadline) as work:
-            answers = await work.answers()
-        end = model.bundle.manifest.special_ids.end
-        scores: list[pb.SentenceScore] = []
-        for answer, sentence in zip(answers, sentences, strict=True):
-            if failure := results.failure(answer):
-                raise failure
-            found = answer.hypotheses[0]
-            scores.append(
-                pb.SentenceScore(
-                    score=found.score,
-                    log_prob=found.log_prob,
-                    source_tokens=len(sentence.source),
-                    target_tokens=len(found.ids),
-                    tokens=convert.token_scores(found, model.target, end)
-                    if request.token_scores
-                    else (),
-                )
-            )
-        return pb.ScoreResponse(scores=scores, model=model.name)
+        return await score(self.model(request, call), request, call, self._limits)
 
     async def list_models(self, request: pb.ListModelsRequest, call: Call) -> pb.ListModelsResponse:
         mine = [model for model in self._models if call.client.may_use(model.name)]
@@ -121,19 +86,14 @@ class Handlers:
     async def get_model(self, request: pb.GetModelRequest, call: Call) -> pb.GetModelResponse:
         if not request.model:
             raise InvalidArgumentError("model", "is empty: name one, as ListModels gives it")
-        return pb.GetModelResponse(
-            model=self._allowed(self._models.get(request.model), call).describe()
-        )
+        found = self._models.find(request.model, "", "", call.client.may_use)
+        return pb.GetModelResponse(model=found.describe())
 
     def model(self, request: _Selection, call: Call) -> ServedModel:
-        """The model that a request means, if its client may use it."""
-        found = self._models.find(request.model, request.source_language, request.target_language)
-        return self._allowed(found, call)
-
-    def _allowed(self, model: ServedModel, call: Call) -> ServedModel:
-        if not call.client.may_use(model.name):
-            raise NotAllowedError("this token may not use the model")
-        return model
+        """The model that a request means, of those that its client may use."""
+        return self._models.find(
+            request.model, request.source_language, request.target_language, call.client.may_use
+        )
 
     def _check_count(self, field: str, count: int) -> None:
         if not count:
@@ -144,22 +104,3 @@ class Handlers:
                 f"has {count} entries: the limit is {self._limits.max_texts}",
                 reason="TOO_LARGE",
             )
-
-    def _to_score(self, model: ServedModel, pair: pb.ScorePair, field: str) -> Sentence:
-        sentence = Sentence(
-            model.source.encode(pair.source), target=model.target.encode(pair.target)
-        )
-        if not sentence.source:
-            raise InvalidArgumentError(f"{field}.source", "is empty")
-        limits = model.bundle.manifest
-        for side, ids, most in (
-            ("source", sentence.source, limits.max_source_tokens - 1),
-            ("target", sentence.target or (), limits.max_target_tokens - 1),
-        ):
-            if len(ids) > most:
-                raise InvalidArgumentError(
-                    f"{field}.{side}",
-                    f"has {len(ids)} tokens: the model takes {most}",
-                    reason="SENTENCE_TOO_LONG",
-                )
-        return sentence

@@ -1,28 +1,50 @@
-"""Language tags as clients write them: ``pt``, ``por`` and ``pt-BR`` are all understood."""
+"""Language tags as clients write them: ``pt``, ``por`` and ``pt-BR`` are all understood.
 
+Only the language itself is looked up. langcodes remembers for ever what it was asked for, and
+clients can make up any number of scripts, regions and variants.
+"""
+
+from dataclasses import dataclass
 from functools import lru_cache
 
 import langcodes
+from langcodes.tag_parser import parse_tag  # does not remember
+
+_LONGEST = 64
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A tag, or nothing said where all are empty. Variants make no difference to us."""
+
+    language: str = ""
+    script: str = ""
+    territory: str = ""
 
 
 @lru_cache(maxsize=1024)  # clients choose the tags
-def canonical(tag: str) -> str:
-    """The shortest standard form of a tag. Raises ``ValueError`` for what is none."""
-    if len(tag) > 64:
+def parse(tag: str) -> Tag:
+    """Raises ``ValueError`` for what is no language tag."""
+    if not tag:
+        return Tag()
+    if len(tag) > _LONGEST:
         raise ValueError("not a language tag")
-    return langcodes.standardize_tag(tag)
+    parts: dict[str, str] = dict(parse_tag(tag))  # type: ignore[no-untyped-call]
+    language, script = parts.get("language", tag.lower()), parts.get("script", "")
+    if len(language) <= 3 and language.isalpha():
+        standard = langcodes.get(language)
+        language, script = standard.language or "und", script or standard.script or ""
+    return Tag(language, script, parts.get("territory", ""))
 
 
-def likeness(wanted: str, offered: str) -> int:
-    """How well a model's language suits a wanted one; both canonical. 0: not at all, 2: the same.
+def likeness(wanted: Tag, offered: Tag) -> int:
+    """How well a model's language suits a wanted one. 0: not at all; the same is best.
 
     A model of Portuguese translates for who wants Brazilian, and the other way round; one script
     does not stand for another.
     """
-    if wanted == offered:
-        return 2
-    if not offered:  # a model that does not say
+    if wanted.language != offered.language:
         return 0
-    one, other = langcodes.get(wanted), langcodes.get(offered)
-    scripts = {one.script, other.script} - {None}
-    return int(one.language == other.language and len(scripts) < 2)
+    if wanted.script and offered.script and wanted.script != offered.script:
+        return 0
+    return 1 + (wanted.script == offered.script) + (wanted.territory == offered.territory)

@@ -10,7 +10,7 @@ from dragoman_server.bundle import read_bundle
 from dragoman_server.errors import BundleError, ServerError
 from dragoman_server.replay import replay
 from dragoman_server.service.dispatch import Dispatcher
-from dragoman_server.service.languages import canonical
+from dragoman_server.service.languages import parse
 from dragoman_server.service.metrics import Metrics
 from dragoman_server.service.models import Models, ServedModel
 from dragoman_server.service.settings import ServerSettings
@@ -31,7 +31,9 @@ def load_models(
         except BundleError as error:
             if not settings.skip_refused:
                 raise
-            log.error("a bundle was refused: %s", error)
+            # Where it is, is for whoever runs the server, and not for the log.
+            reason = str(error).replace(str(path), path.name)
+            log.error("a bundle was refused: %s", reason, extra={"facts": {"bundle": path.name}})
             models.refuse(path.name)
             continue
         if model.name in names:
@@ -52,13 +54,15 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
     manifest = bundle.manifest
     for tag in (manifest.source_language, manifest.target_language):
         try:
-            canonical(tag)
+            parse(tag)
         except ValueError:
             raise BundleError(f"{path}: {tag!r} is not a language tag") from None
     source, target = load_pieces(bundle)
     limits = settings.limits
     engine_settings = replace(
         settings.engine,
+        # By tokens alone: what is within the limit of a request must not be refused for ever.
+        max_waiting=limits.queue_tokens + limits.max_source_tokens,
         max_waiting_requests=limits.queue_requests,
         max_waiting_tokens=limits.queue_tokens,
     )

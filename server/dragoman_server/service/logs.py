@@ -1,17 +1,24 @@
 """The server's log: a JSON object a line for machines, a readable line on a terminal.
 
 A record may carry ``facts``: names and values that go along with its message. No text of a user, no
-token and no path is ever among them.
+token and no path is ever among them. Nor in a trace: what an exception says is left out, but for
+the engine's, which knows no text.
 """
 
 import json
 import logging
 import sys
 import time
+import traceback
+from collections.abc import Iterator
+from pathlib import PurePath
 from typing import TextIO
 
 FORMATS = ("auto", "json", "text")
 LEVELS = ("debug", "info", "warning", "error")
+_KNOWS_NO_TEXT = "dragoman_server.engine"
+_LONGEST_CHAIN = 8
+"""Exceptions of a trace."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -25,7 +32,7 @@ class JsonFormatter(logging.Formatter):
             **getattr(record, "facts", {}),
         }
         if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
+            line["trace"] = list(_trace(record))
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -36,9 +43,20 @@ class TextFormatter(logging.Formatter):
         facts = getattr(record, "facts", {})
         described = "".join(f"  {name}={value}" for name, value in facts.items())
         line = f"{moment} {level}{record.getMessage()}{described}"
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return line
+        return "\n    ".join([line, *_trace(record)])
+
+
+def _trace(record: logging.LogRecord) -> Iterator[str]:
+    """An exception and what it came from, each with the places that it passed, innermost last."""
+    error = record.exc_info[1] if record.exc_info else None
+    for _ in range(_LONGEST_CHAIN):
+        if error is None:
+            return
+        says = f": {error}" if record.name.startswith(_KNOWS_NO_TEXT) else ""
+        yield f"{type(error).__name__}{says}"
+        for frame in traceback.extract_tb(error.__traceback__):
+            yield f"  {PurePath(frame.filename).name}:{frame.lineno} {frame.name}"
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def set_up(form: str, level: str, stream: TextIO = sys.stderr) -> None:

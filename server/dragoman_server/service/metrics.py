@@ -23,13 +23,18 @@ STEP_SECONDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 
 ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256)
 LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 
-REJECTIONS = ("QUEUE_FULL", "TOO_MANY_CALLS", "DEADLINE_UNREACHABLE", "NOT_SERVING", "NO_TOKEN")
+REJECTIONS = (
+    *("QUEUE_FULL", "TOO_MANY_CALLS", "DEADLINE_UNREACHABLE"),
+    *("STARTING", "DRAINING", "ENGINE_STOPPED"),
+    *("NO_TOKEN", "WRONG_TOKEN", "NOT_ALLOWED"),
+)
 """Reasons for which a call is turned away before it reaches an engine."""
 OUTCOMES = (*(f.value for f in Finish), *(f.value for f in Failure))
 """What becomes of a sentence."""
 
 
-prometheus_client.disable_created_metrics()  # a time for each series, which nobody asks for
+# They are a time for each series, which nobody asks for.
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
@@ -172,7 +177,7 @@ class _EngineGauges(Collector):
     def collect(self) -> Iterable[Metric]:
         for name, text, value in _GAUGES:
             family = GaugeMetricFamily(f"dragoman_{name}", text, labels=["model"])
-            for model, engine in self._engines.items():
+            for model, engine in list(self._engines.items()):  # models may be added meanwhile
                 family.add_metric([model], value(engine))
             yield family
 

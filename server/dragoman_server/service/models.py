@@ -1,6 +1,6 @@
 """The models of a server, and which of them a call means."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dragoman.v1 import translation_pb2 as pb
@@ -9,11 +9,15 @@ from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.errors import (
     InvalidArgumentError,
     ModelRefusedError,
+    NotAllowedError,
     NotFoundError,
 )
-from dragoman_server.service.languages import canonical, likeness
+from dragoman_server.service.languages import Tag, likeness, parse
 from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.plan import Planner
+
+MayUse = Callable[[str], bool]
+"""Whether a client may use the model of this name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +31,16 @@ class ServedModel:
     @property
     def name(self) -> str:
         return self.bundle.manifest.name
+
+    def suits(self, wanted: tuple[Tag, Tag]) -> int:
+        """How well it translates between these languages, or any where none is wanted. 0: not."""
+        manifest = self.bundle.manifest
+        offered = parse(manifest.source_language), parse(manifest.target_language)
+        fits = [
+            likeness(want, offer) if want.language else 1
+            for want, offer in zip(wanted, offered, strict=True)
+        ]
+        return sum(fits) if all(fits) else 0
 
     def describe(self) -> pb.Model:
         manifest, engine = self.bundle.manifest, self.dispatcher.engine
@@ -69,37 +83,28 @@ class Models:
             raise NotFoundError("no such model: ListModels has those that there are")
         return self._models[name]
 
-    def find(self, name: str, source: str, target: str) -> ServedModel:
+    def find(self, name: str, source: str, target: str, may_use: MayUse) -> ServedModel:
         """By name, by languages, or the only one; all that is given has to fit."""
         wanted = _tag("source_language", source), _tag("target_language", target)
-        candidates = [self.get(name)] if name else list(self._models.values())
-        ranked: list[tuple[int, ServedModel]] = []
-        for model in candidates:
-            manifest = model.bundle.manifest
-            offered = manifest.source_language, manifest.target_language
-            fits = [
-                likeness(want, offer and canonical(offer)) if want else 1
-                for want, offer in zip(wanted, offered, strict=True)
-            ]
-            if all(fits):
-                ranked.append((sum(fits), model))
-        if not ranked:
+        candidates = [self.get(name)] if name else list(self)
+        fitting = [model for model in candidates if model.suits(wanted)]
+        if not fitting:
             raise NotFoundError(
                 "no model translates these languages: ListModels has those that there are",
                 reason="UNKNOWN_LANGUAGES",
             )
-        if len(ranked) > 1 and not all(wanted):
+        allowed = [model for model in fitting if may_use(model.name)]
+        if not allowed:
+            raise NotAllowedError("this token may not use the model")
+        if len(allowed) > 1 and not all(tag.language for tag in wanted):
             raise InvalidArgumentError(
-                "model" if any(wanted) else "source_language",
-                "is not given, and there are several models: name one, or both languages",
+                "model", "is not given, and there are several: name one, or both languages"
             )
-        return max(ranked, key=lambda r: r[0])[1]
+        return max(allowed, key=lambda model: model.suits(wanted))
 
 
-def _tag(field: str, tag: str) -> str:
-    if not tag:
-        return ""
+def _tag(field: str, tag: str) -> Tag:
     try:
-        return canonical(tag)
+        return parse(tag)
     except ValueError:
         raise InvalidArgumentError(field, "is not a language tag, as en, por or pt-BR") from None

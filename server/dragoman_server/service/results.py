@@ -14,7 +14,7 @@ from dragoman_server.service.errors import (
     CancelledByClientError,
     ExpiredError,
     InternalError,
-    UnavailableError,
+    engine_stopped,
 )
 from dragoman_server.service.models import ServedModel
 from dragoman_server.text.plan import Part, join
@@ -47,7 +47,7 @@ def failure(answer: Answer) -> CallError | None:
         case Failure.CANCELLED:
             return CancelledByClientError("cancelled")
         case Failure.STOPPED:
-            return UnavailableError("the server is stopping", 1.0, reason="DRAINING")
+            return engine_stopped()
         case Failure.POISONED:
             return InternalError(reason="POISONED")
         case Failure.FAULT:

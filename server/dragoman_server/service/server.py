@@ -5,13 +5,12 @@ It listens before its models are loaded, so that health can be asked for from th
 
 import asyncio
 import logging
-import os
-import signal
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -20,6 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from dragoman_server.errors import ServerError
 from dragoman_server.service.calls import Calls, Phase
+from dragoman_server.service.errors import UnavailableError, draining, engine_stopped
 from dragoman_server.service.exposition import exposed
 from dragoman_server.service.handlers import RPCS, SERVICE, Handlers
 from dragoman_server.service.health import Health
@@ -38,6 +38,9 @@ _FAREWELL = 1.0
 _HEADROOM = 65_536
 """Bytes that gRPC lets pass beyond the limit of a message, so that our own refusal explains it."""
 
+_SPARE_STREAMS = 128
+"""Of a connection, beyond the calls of all."""
+
 Announce = Callable[["Server"], None]
 
 
@@ -51,12 +54,23 @@ class Server:
         self.health = Health((SERVICE,))
         self.address = ""
         self.metrics_address = ""
-        self._ending = asyncio.Event()
-        self._lost: ServedModel | None = None
+        self._stopping = asyncio.Event()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """Let what is under way finish, and end. To be called on the event loop."""
+        self._stopping.set()
 
     async def run(self, announce: Announce) -> int:
-        """Serve until a signal says otherwise. Returns the exit code of the process."""
-        self._listen_for_signals()
+        """Serve until told to stop. Returns the exit code of the process.
+
+        Not everything has ended then: a lane that hangs, or a model that is half loaded, is left to
+        the end of the process.
+        """
+        asyncio.get_running_loop().set_exception_handler(_log_unhandled)
         server = self._grpc_server()
         with exposed(self.metrics, self.settings.metrics) as self.metrics_address:
             await server.start()
@@ -66,29 +80,32 @@ class Server:
                 await server.stop(0)
 
     async def _serve(self, server: grpc.aio.Server, announce: Announce) -> int:
-        loading: asyncio.Future[object] = _in_thread(
+        loading = _in_thread(
             lambda loop: load_models(self.settings, self.models, self.metrics, loop)
         )
-        ending: asyncio.Future[object] = asyncio.ensure_future(self._ending.wait())
-        await asyncio.wait({loading, ending}, return_when=asyncio.FIRST_COMPLETED)
+        await _first(loading, self._stopping.wait())
         if not loading.done():
             log.info("told to stop before the models were loaded")
             return 0
         await loading  # raises what it raised
         watching = asyncio.create_task(self._watch())
-        self._turn(Phase.SERVING)
-        announce(self)
         try:
-            await ending
-            if self._lost is not None:
-                self._turn(Phase.FAILED)
-                self._lost.dispatcher.fail()
-                await server.stop(_FAREWELL)
-                return 1
-            await self._drain(server)
-            return 0
+            self._turn(Phase.SERVING)
+            announce(self)
+            await _first(watching, self._stopping.wait())
+            if not watching.done():
+                await self._drain(watching)
+            is_lost = watching.done()
         finally:
             watching.cancel()
+        if is_lost:
+            await watching  # raises what it raised
+            self._turn(Phase.FAILED)
+            await self._end_calls(server, engine_stopped)
+            return 1
+        await self._end_calls(server, draining)
+        await self._close_engines()
+        return 0
 
     def _turn(self, phase: Phase) -> None:
         self.calls.turn(phase)
@@ -96,36 +113,36 @@ class Server:
         self.metrics.ready.set(phase is Phase.SERVING)
         log.info("now %s", phase.value.lower())
 
-    async def _drain(self, server: grpc.aio.Server) -> None:
+    async def _drain(self, watching: asyncio.Future[None]) -> None:
         """Let what was admitted finish. New calls are refused with a status, not a closed port."""
         self._turn(Phase.DRAINING)
         began = time.monotonic()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.calls.wait_until_idle(), self.settings.grace)
-        log.info(
-            "drained" if not self.calls.under_way else "the grace is over",
-            extra={
-                "facts": {
-                    "seconds": round(time.monotonic() - began, 2),
-                    "cut_off": self.calls.under_way,
-                }
-            },
-        )
-        await server.stop(0)
+            async with asyncio.timeout(self.settings.grace):
+                await _first(watching, self.calls.wait_until_idle())
+        facts = {"seconds": round(time.monotonic() - began, 2), "cut_off": self.calls.under_way}
+        log.info("the grace is over" if self.calls.under_way else "drained", extra={"facts": facts})
+
+    async def _end_calls(
+        self, server: grpc.aio.Server, why: Callable[[], UnavailableError]
+    ) -> None:
+        """Tell those who still wait, and let them hear it."""
         for model in self.models:
-            await asyncio.to_thread(model.dispatcher.engine.close)
+            model.dispatcher.fail(why)
+        await server.stop(_FAREWELL)
+
+    async def _close_engines(self) -> None:
+        closing = [asyncio.to_thread(model.dispatcher.engine.close) for model in self.models]
+        with suppress(TimeoutError):  # a lane may be in the middle of something long
+            async with asyncio.timeout(_FAREWELL):
+                await asyncio.gather(*closing)
 
     async def _watch(self) -> None:
-        """Look after the engines and the loop itself."""
-        while True:
+        """Look after the engines and the loop itself. Ends when an engine is lost."""
+        while not any([self._is_lost(model) for model in self.models]):  # noqa: C419 - log them all
             due = time.monotonic() + _TICK
             await asyncio.sleep(_TICK)
             self.metrics.loop_lag.observe(max(0.0, time.monotonic() - due))
-            for model in self.models:
-                if self._is_lost(model):
-                    self._lost = model
-                    self._ending.set()
-                    return
 
     def _is_lost(self, model: ServedModel) -> bool:
         for lane in model.dispatcher.engine.status():
@@ -140,18 +157,6 @@ class Server:
                 return True
         return False
 
-    def _listen_for_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-
-        def stop(number: int) -> None:
-            if self._ending.is_set():  # asked twice: at once
-                os._exit(128 + number)
-            log.info("told to stop by %s", signal.Signals(number).name)
-            self._ending.set()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop, number)
-
     def _grpc_server(self) -> grpc.aio.Server:
         settings = self.settings
         limit = settings.limits.max_message_bytes + _HEADROOM
@@ -160,7 +165,9 @@ class Server:
                 ("grpc.so_reuseport", 0),  # or a second server would share the port in silence
                 ("grpc.max_receive_message_length", limit),
                 ("grpc.max_send_message_length", -1),
-                ("grpc.max_concurrent_streams", settings.limits.max_client_calls),
+                # Of a connection: above our own limits, so that a call beyond those is refused with
+                # a status instead of waiting in its client, and health can always be asked for.
+                ("grpc.max_concurrent_streams", settings.limits.max_calls + _SPARE_STREAMS),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
                 ("grpc.keepalive_time_ms", 30_000),
                 ("grpc.keepalive_timeout_ms", 20_000),
@@ -209,20 +216,40 @@ class Server:
             raise ServerError(f"{certificate} and {key} are no use for TLS: {reason}") from None
 
 
-def _in_thread(work: Callable[[asyncio.AbstractEventLoop], None]) -> "asyncio.Future[object]":
+def _log_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """In place of asyncio's own, which also says what was at hand: maybe a user's text."""
+    log.error("something failed on the event loop", exc_info=context.get("exception"))
+
+
+async def _first(*awaited: Coroutine[Any, Any, object] | asyncio.Future[None]) -> None:
+    """Until one of these is done. Coroutines that are not are cancelled, futures go on."""
+    tasks = [
+        each if isinstance(each, asyncio.Future) else asyncio.ensure_future(each)
+        for each in awaited
+    ]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task, each in zip(tasks, awaited, strict=True):
+            if task is not each:
+                task.cancel()
+
+
+def _in_thread(work: Callable[[asyncio.AbstractEventLoop], None]) -> asyncio.Future[None]:
     """Work in a thread that the process does not wait for when it ends."""
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[object] = loop.create_future()
+    future: asyncio.Future[None] = loop.create_future()
 
     def run() -> None:
+        error: Exception | None = None
         try:
             work(loop)
-        except Exception as error:
-            loop.call_soon_threadsafe(_finish, error)
-        else:
-            loop.call_soon_threadsafe(_finish, None)
+        except Exception as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: there is no one left to tell
+            loop.call_soon_threadsafe(finish, error)
 
-    def _finish(error: Exception | None) -> None:
+    def finish(error: Exception | None) -> None:
         if not future.cancelled():
             future.set_exception(error) if error else future.set_result(None)
 

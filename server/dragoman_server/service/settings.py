@@ -89,6 +89,10 @@ def split_address(name: str, address: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def is_local(host: str) -> bool:
     """Whether only this machine can reach it."""
     try:
@@ -99,5 +103,5 @@ def is_local(host: str) -> bool:
 
 def _at_least_1(settings: Limits) -> None:
     for name, value in vars(settings).items():
-        if value < 1:
+        if not value >= 1:  # nor what is no number
             raise ValueError(f"{name} is {value}: it must be at least 1")

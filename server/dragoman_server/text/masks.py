@@ -13,6 +13,8 @@ from dragoman_server.text.segments import Span
 
 _NAMES = ("Tom", "Boston", "Kevin", "Denver", "Linda", "Chicago", "Bob", "Oslo")
 """Of people and places in turn; short, frequent, and written alike in most languages."""
+NAME = _NAMES[0]
+"""For who needs to know how much room a mask takes."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,11 @@ class Masked:
 
 
 def mask(text: str, span: Span, kept: Sequence[Span]) -> Masked | None:
-    """A sentence with names in place of some of its parts; None where there are too many."""
+    """A sentence with names in place of some of its parts.
+
+    None where there are more of them than names, or where one is the part of a word: a name would
+    not be one there.
+    """
     sentence = span.of(text)
     if not kept:
         return Masked(sentence)
@@ -50,4 +56,5 @@ def mask(text: str, span: Span, kept: Sequence[Span]) -> Masked | None:
         pieces += [text[start : part.start], name]
         start = part.end
     names = tuple((name, part.of(text)) for name, part in zip(free, kept, strict=False))
-    return Masked("".join([*pieces, text[start : span.end]]), tuple(kept), names)
+    masked = Masked("".join([*pieces, text[start : span.end]]), tuple(kept), names)
+    return masked if masked.restore(masked.source) == sentence else None

@@ -1,6 +1,6 @@
 """From a text to what the model is given, and from its translations to a text.
 
-    text → sentences, cut at symbols → parts that fit the model → untranslatable words masked → ids
+    text → sentences, cut at symbols → untranslatable words masked → parts that fit the model → ids
 
 A part whose masks did not survive translation is done again in pieces around them, so that what was
 masked comes back byte for byte whatever the model does.
@@ -9,11 +9,14 @@ masked comes back byte for byte whatever the model does.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dragoman_server.text.masks import Masked, mask
+from dragoman_server.text.masks import NAME, Masked, mask
 from dragoman_server.text.overlong import split_overlong
 from dragoman_server.text.pieces import Pieces
-from dragoman_server.text.protected import symbols, untranslatable
-from dragoman_server.text.segments import Span, has_words, sentences, strip
+from dragoman_server.text.protected import Protected, addresses, protect
+from dragoman_server.text.segments import Span, between, has_words, sentences, strip, within
+
+_OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"
+"""Stands for something kept while a sentence is split, as a letter that can't be."""
 
 
 class OverlongError(ValueError):
@@ -52,48 +55,69 @@ class Planner:
     """Tokens of a sentence, without the end token."""
 
     def plan(self, text: str, options: PlanOptions) -> list[Part]:
-        """The parts of a text, in order; what is between them stays."""
+        """The parts of a text, in order; what is between them stays.
+
+        Raises ``OverlongError`` for what is too long and not to be split, or can't be.
+        """
+        found = addresses(text) if options.keep else []
         parts: list[Part] = []
-        for sentence in sentences(text, self.language, split=options.split_sentences):
-            cuts = symbols(text, sentence, self.pieces.spells) if options.keep else []
-            for span in _between(text, sentence, cuts):
-                tokens = len(self.pieces.encode(span.of(text)))
-                if tokens > self.most and not options.split_overlong:
-                    raise OverlongError(tokens, self.most)
-                for piece in split_overlong(text, span, self._fits):
-                    parts += self._parts(text, piece, options.keep)
+        for sentence in sentences(text, self.language, split=options.split_sentences, whole=found):
+            kept = Protected()
+            if options.keep:
+                kept = protect(text, sentence, within(found, sentence), self.pieces.spells)
+            for span in _with_words(text, sentence, kept.cuts):
+                parts += self._parts(
+                    text, span, within(kept.masked, span), may_split=options.split_overlong
+                )
         return parts
 
     def around(self, text: str, part: Part) -> list[Part]:
         """A part again, in pieces without what it keeps."""
-        spans = _between(text, part.span, part.masked.kept)
-        return [self._part(span, Masked(span.of(text))) for span in spans]
+        spans = _with_words(text, part.span, part.masked.kept)
+        return [piece for span in spans for piece in self._parts(text, span, [], may_split=True)]
 
-    def _parts(self, text: str, span: Span, keep: bool) -> list[Part]:
-        kept = untranslatable(text, span, self.pieces.spells) if keep else []
-        pieces = _between(text, span, kept)
-        if not pieces:  # nothing else is in it
+    def _parts(self, text: str, span: Span, kept: Sequence[Span], *, may_split: bool) -> list[Part]:
+        """A span as one part, or where it can't be masked or is too long, as several."""
+        smaller = _with_words(text, span, kept)
+        if not smaller:  # nothing else is in it
             return []
         masked = mask(text, span, kept)
-        if masked is None:
-            return [self._part(piece, Masked(piece.of(text))) for piece in pieces]
-        part = self._part(span, masked)
-        if len(part.ids) > self.most:  # names that are longer than what they stand for
-            return [self._part(piece, Masked(piece.of(text))) for piece in pieces]
-        return [part]
+        if masked is not None:
+            part = Part(span, masked, self.pieces.encode(masked.source))
+            if len(part.ids) <= self.most:
+                return [part]
+            if not may_split and not self._fits(span.of(text)):
+                raise OverlongError(len(part.ids), self.most)
+            split = self._split(text, span, kept) if may_split else []
+            # Else it is the names that are too long: longer than what they stand for.
+            smaller = split if len(split) > 1 else smaller
+            if smaller == [span]:  # a letter
+                raise OverlongError(len(part.ids), self.most)
+        return [
+            part
+            for each in smaller
+            for part in self._parts(text, each, within(kept, each), may_split=may_split)
+        ]
 
-    def _part(self, span: Span, masked: Masked) -> Part:
-        return Part(span, masked, self.pieces.encode(masked.source))
+    def _split(self, text: str, span: Span, kept: Sequence[Span]) -> list[Span]:
+        """Parts of a span that fit when they are masked; none of what is kept is cut in two."""
+        gaps = between(span, kept)
+        shown = _OBJECT.join(gap.of(text) for gap in gaps)
+        places = [place for gap in gaps for place in range(gap.start, gap.end + 1)]
+
+        def fits(part: str) -> bool:
+            return self._fits(part.replace(_OBJECT, NAME) if kept else part)
+
+        parts = split_overlong(shown, Span(0, len(shown)), fits)
+        return [Span(places[part.start], places[part.end]) for part in parts]
 
     def _fits(self, text: str) -> bool:
         return len(self.pieces.encode(text)) <= self.most
 
 
-def _between(text: str, span: Span, cuts: Sequence[Span]) -> list[Span]:
+def _with_words(text: str, span: Span, cuts: Sequence[Span]) -> list[Span]:
     """What is left of a span around others, where there is a word in it."""
-    starts = [span.start, *(cut.end for cut in cuts)]
-    ends = [*(cut.start for cut in cuts), span.end]
-    left = [strip(text, Span(start, end)) for start, end in zip(starts, ends, strict=True)]
+    left = [strip(text, gap) for gap in between(span, cuts)]
     return [each for each in left if has_words(each.of(text))]
 
 
@@ -110,9 +134,9 @@ def join(text: str, parts: Sequence[Part], translations: Iterable[str]) -> Joine
     spans: list[Span] = []
     length, done = 0, 0
     for part, translation in zip(parts, translations, strict=True):
-        between = text[done : part.span.start]
-        pieces += [between, translation]
-        start = length + len(between)
+        gap = text[done : part.span.start]
+        pieces += [gap, translation]
+        start = length + len(gap)
         spans.append(Span(start, start + len(translation)))
         length, done = spans[-1].end, part.span.end
     pieces.append(text[done:])

@@ -5,11 +5,12 @@ at them; the rest is part of its sentence, and masked. Which words and symbols a
 its vocabulary says.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import regex
 
-from dragoman_server.text.segments import Span
+from dragoman_server.text.segments import Span, between, meets
 
 Spells = Callable[[str], bool]
 """Whether a vocabulary has all letters of a text."""
@@ -24,38 +25,61 @@ _EMOJI = regex.compile(
     """,
     regex.VERBOSE,
 )
+_BREAK = r"\n\r\v\f\x1c-\x1f\x85\u2028\u2029"
+_NO_URL = rf"""\s{_BREAK}<>"'“”«»。、，；：！？「」『』（）"""
+# Texts can be long and mean harm, so no pattern reads a letter more than a few times: where one may
+# begin within what it repeats, it looks behind that this is not the middle, or has a bound.
 _ADDRESS_OR_CODE = regex.compile(
-    r"""
-      (?: https?:// | ftp:// | www\. ) [^\s<>"'“”«»]* [^\s<>"'“”«».,;:!?)\]}…]    # of pages
-    | [\w.+-]+ @ [\w-]+ (?: \. [\w-]+ )+                                          # of people
-    | (?<!\w) [@\#] \w [\w-]*                                                     # handles, tags
-    | ` [^`\n]+ `                                                                 # code
-    | </? [a-zA-Z] [^<>\n]* >                                                     # markup
-    | \{\{ [^{}\n]* \}\} | \$? \{ [^{}\n]* \} | % \( \w+ \) [sdif] | % [sdif] \b    # templates
+    rf"""
+      (?: (?<! [a-zA-Z0-9+] ) [a-zA-Z] [a-zA-Z0-9+]{{1,9}} :// | (?<! [a-zA-Z0-9] ) (?i: www\. ) )
+      (?: [^{_NO_URL}()\[\]{{}}]                                                  # of pages
+        | \( [^{_NO_URL}()]* \) | \[ [^{_NO_URL}\[\]]* \] | \{{ [^{_NO_URL}{{}}]* \}} )+
+      (?<! [.,;:!?…] )
+    | (?<! [\p{{L}}\p{{N}}_.+-] ) [\p{{L}}\p{{N}}_.+-]++ @ [\w-]++ (?: \. [\w-]++ )++    # of people
+    | (?<! [\p{{L}}\p{{N}}_] ) [@\#] [\p{{L}}\p{{N}}_] [\w-]*+                    # handles, tags
+      (?: @ [\w-]++ (?: \. [\w-]++ )++ )?
+    | (?<! ` ) (?P<ticks> `{{1,3}} ) [^`{_BREAK}]++ (?P=ticks) (?! ` )            # code
+    | </? [a-zA-Z] [^<>{_BREAK}]*+ >                                              # markup
+    | \{{\{{\{{ [^{{}}{_BREAK}]*+ \}}\}}\}} | \{{\{{ [^{{}}{_BREAK}]*+ \}}\}}     # templates
+    | \$? \{{ [^{{}}{_BREAK}]*+ \}}
+    | % (?: \( \w++ \) | \d{{1,2}} \$ )? [-+0]? \d{{0,3}} (?: \. \d{{1,3}} )? [sdif] \b
     """,
     regex.VERBOSE,
 )
 _SYMBOL = regex.compile(r"\p{So}+")
-_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
+_WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
 
 
-def symbols(text: str, span: Span, spells: Spells) -> list[Span]:
-    """Where a sentence is to be cut: emoji and other symbols that the model can't spell."""
-    found = _EMOJI.finditer(text, span.start, span.end)
-    spans = [Span(*match.span()) for match in found if not spells(match.group())]
-    if not spells(span.of(text)):
-        others = _SYMBOL.finditer(text, span.start, span.end)
-        spans += [Span(*match.span()) for match in others if not spells(match.group())]
-    return _merged(spans)
+@dataclass(frozen=True)
+class Protected:
+    """What of a sentence is not for the model, each in order."""
+
+    masked: Sequence[Span] = ()
+    cuts: Sequence[Span] = ()
 
 
-def untranslatable(text: str, span: Span, spells: Spells) -> list[Span]:
-    """What is to be masked in a sentence, in order."""
-    spans = [Span(*m.span()) for m in _ADDRESS_OR_CODE.finditer(text, span.start, span.end)]
-    if not spells(span.of(text)):
-        words = _WORD.finditer(text, span.start, span.end)
-        spans += [Span(*word.span()) for word in words if not spells(word.group())]
-    return _merged(spans)
+def addresses(text: str) -> list[Span]:
+    """Addresses, markup, code and templates of a text, in order; none has a line break."""
+    return _merged(Span(*match.span()) for match in _ADDRESS_OR_CODE.finditer(text))
+
+
+def protect(text: str, sentence: Span, found: Sequence[Span], spells: Spells) -> Protected:
+    """What is to be masked in a sentence, given its addresses, and the symbols to cut it at."""
+    if spells(sentence.of(text)):
+        return Protected(found)
+
+    def unspelled(pattern: regex.Pattern[str], start: int, end: int) -> list[Span]:
+        matches = pattern.finditer(text, start, end)
+        return [Span(*match.span()) for match in matches if not spells(match.group())]
+
+    ends = (sentence.start, sentence.end)
+    symbols = _merged([*unspelled(_EMOJI, *ends), *unspelled(_SYMBOL, *ends)])
+    cuts = [symbol for symbol in symbols if not meets(found, symbol)]
+    in_addresses = [symbol for symbol in symbols if meets(found, symbol)]
+    words = [
+        word for gap in between(sentence, cuts) for word in unspelled(_WORD, gap.start, gap.end)
+    ]
+    return Protected(_merged([*found, *in_addresses, *words]), cuts)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

@@ -3,10 +3,17 @@
 Everything between them stays as it is: white space, line breaks, lines without a letter.
 """
 
-from collections.abc import Iterator
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import sentencex
+
+_WINDOW = 4096
+"""Letters that the splitter is given at a time: for some texts its time grows with their square."""
+_SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True)
@@ -20,17 +27,23 @@ class Span:
         return text[self.start : self.end]
 
 
-def sentences(text: str, language: str, *, split: bool = True) -> Iterator[Span]:
+def sentences(
+    text: str, language: str, *, split: bool = True, whole: Sequence[Span] = ()
+) -> Iterator[Span]:
     """The spans of a text that are to be translated, in order, without white space around them.
 
-    Without ``split``, each line is one.
+    Without ``split``, each line is one. None begins or ends within a span of ``whole``; these are
+    in order.
     """
     for line in _lines(text):
-        spans = _split(text, line, language) if split else [line]
-        for span in spans:
-            stripped = strip(text, span)
+        if not has_words(line.of(text)):
+            continue
+        start = line.start
+        for end in _ends(text, line, language, whole) if split else [line.end]:
+            stripped = strip(text, Span(start, end))
             if has_words(stripped.of(text)):
                 yield stripped
+            start = end
 
 
 def has_words(text: str) -> bool:
@@ -40,9 +53,37 @@ def has_words(text: str) -> bool:
 
 def strip(text: str, span: Span) -> Span:
     """The span without white space at its ends."""
-    part = span.of(text)
-    start = span.start + len(part) - len(part.lstrip())
-    return Span(start, max(start, span.start + len(part.rstrip())))
+    start, end = span.start, span.end
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return Span(start, end)
+
+
+def within(spans: Sequence[Span], outer: Span) -> Sequence[Span]:
+    """Of spans in order, those that begin in another."""
+    first = bisect_left(spans, outer.start, key=_start)
+    return spans[first : bisect_left(spans, outer.end, first, key=_start)]
+
+
+def meets(spans: Sequence[Span], other: Span) -> bool:
+    """Whether one of some spans in order overlaps another, which may be empty: a place in it."""
+    before = bisect_left(spans, other.end, key=_start)
+    return before > 0 and spans[before - 1].end > other.start
+
+
+def between(outer: Span, cuts: Sequence[Span]) -> list[Span]:
+    """What is left of a span around others in it, which are in order."""
+    if not cuts:
+        return [outer]
+    starts = [outer.start, *(cut.end for cut in cuts)]
+    ends = [*(cut.start for cut in cuts), outer.end]
+    return [Span(start, end) for start, end in zip(starts, ends, strict=True)]
+
+
+def _start(span: Span) -> int:
+    return span.start
 
 
 def _lines(text: str) -> Iterator[Span]:
@@ -52,14 +93,36 @@ def _lines(text: str) -> Iterator[Span]:
         start += len(line)
 
 
-def _split(text: str, line: Span, language: str) -> Iterator[Span]:
-    start = line.start
-    for sentence in sentencex.segment(language, line.of(text)):
-        end = start + len(sentence)
-        if text[start:end] != sentence:  # the splitter changed something: what it says is no use
-            yield Span(start, line.end)
-            return
-        yield Span(start, end)
-        start = end
-    if start < line.end:
-        yield Span(start, line.end)
+def _ends(text: str, line: Span, language: str, whole: Sequence[Span]) -> Iterator[int]:
+    """Where the sentences of a line end, the last of them with the line."""
+    for boundary in _boundaries(line.of(text), language):
+        end = line.start + boundary
+        if not meets(whole, Span(end, end)):
+            yield end
+    yield line.end
+
+
+def _boundaries(line: str, language: str) -> Iterator[int]:
+    """Where sentences end within a line. A window begins with a sentence, or is the middle of one.
+
+    The splitter is given plain spaces, because it panics where another one follows an initial.
+    """
+    code = language.replace("_", "-").partition("-")[0].lower()  # of pt-BR, it knows only pt
+    plain = _SPACE.sub(" ", line)
+    start = 0
+    while start < len(line):
+        window = plain[start : start + _WINDOW]
+        ends = list(accumulate(map(len, _segment(code, window))))
+        yield from (start + end for end in ends[:-1])
+        is_last = start + _WINDOW >= len(line)
+        start += _WINDOW if is_last or len(ends) == 1 else ends[-2]
+
+
+def _segment(code: str, window: str) -> list[str]:
+    try:
+        found: list[str] = sentencex.segment(code, window)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # Rust's, which is no Exception
+            raise
+        return [window]
+    return found if "".join(found) == window else [window]  # changed: its lengths are no use

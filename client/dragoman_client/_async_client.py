@@ -12,7 +12,7 @@ from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_client import _results
 from dragoman_client._async_many import AsyncMany
-from dragoman_client._connection import HEALTH, TLS, Endpoint, open_async_channels
+from dragoman_client._connection import HEALTH, TLS, Endpoint, checked_timeout, open_async_channels
 from dragoman_client._errors import CallError, TimedOutError
 from dragoman_client._messages import Job
 from dragoman_client._options import Options
@@ -44,7 +44,7 @@ class AsyncClient:
         self._channels = open_async_channels(
             Endpoint(addresses or ("localhost:50051",), tls, token)
         )
-        self._timeout = timeout
+        self._timeout = checked_timeout(timeout)
         self._retries = retries
 
     async def __aenter__(self) -> "AsyncClient":
@@ -59,7 +59,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        for channel in self._channels.all:
+        for channel in self._channels.take_all():
             await channel.close()
 
     async def translate(
@@ -89,9 +89,9 @@ class AsyncClient:
         timeout: float | None = None,
     ) -> list[Translation]:
         """Translate texts in one call, all or none."""
-        if not texts:
-            return []
         request = Job(source, target, model, options).translate(texts)
+        if not request.texts:
+            return []
         response: pb.TranslateResponse = await self._call(
             lambda stub, **more: stub.Translate(request, **more), timeout
         )
@@ -209,7 +209,7 @@ class AsyncClient:
         return TranslationServiceStub(self._channels.next())
 
     def _until(self, timeout: float | None) -> float:
-        return time.monotonic() + (self._timeout if timeout is None else timeout)
+        return time.monotonic() + (self._timeout if timeout is None else checked_timeout(timeout))
 
     def _with(self, until: float) -> dict[str, object]:
         """What goes along with a call."""

@@ -1,16 +1,18 @@
 """``AsyncClient.translate_many``: two tasks and the caller around one window, as ``_many``."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
 from typing import Any
 
 import grpc
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_client._errors import CallError, ConfigurationError
-from dragoman_client._messages import Job, ended_early, result
+from dragoman_client._errors import CallError
+from dragoman_client._messages import Job, check_many, ended_early, is_of_one_item, not_text, result
 from dragoman_client._results import Translation
-from dragoman_client._retries import Retries, is_passing
+from dragoman_client._retries import Interruptions, Retries, is_passing
 from dragoman_client._statuses import from_rpc_error
 from dragoman_client._window import Window
 
@@ -25,11 +27,10 @@ class AsyncMany:
         window: int,
         retries: Retries,
     ) -> None:
-        if window < 1:
-            raise ConfigurationError(f"window is {window}: it must be at least 1")
+        check_many(texts, window)
         self._texts = texts
         self._job = job
-        self._retries = retries
+        self._interruptions = Interruptions(retries)
         self._window = Window(window)
         self._changed = asyncio.Condition()
         self._is_read = False
@@ -38,19 +39,19 @@ class AsyncMany:
 
     async def results(self, open_stream: Open) -> AsyncIterator[Translation | CallError]:
         feeding = asyncio.create_task(self._feed())
-        attempt = 1
         try:
             while True:
                 error: CallError | None = None
-                call = open_stream(self._requests(await self._next_stream()))
+                alone, answered = self._window.has_suspects, False
+                call = open_stream(self._requests(await self._next_stream(), alone))
                 try:
                     async for response in call:
-                        found = result(response)
+                        number, found = int(response.id), result(response)
                         if isinstance(found, CallError) and is_passing(found):
-                            error = found
+                            error = found  # sent again with the next stream
                             break
-                        attempt = 1
-                        self._window.answer(int(response.id), found)
+                        answered = True
+                        self._answer(number, found)
                         while (ready := self._window.next_result()) is not None:
                             await self._tell()
                             yield ready
@@ -60,11 +61,13 @@ class AsyncMany:
                     call.cancel()
                 if error is None and self._is_read and self._window.is_empty:
                     break
-                delay = self._retries.delay(error or ended_early(), attempt, float("inf"))
-                if delay is None:
-                    raise error or ended_early()
-                attempt += 1
-                await asyncio.sleep(delay)
+                if error is not None and is_of_one_item(error) and not (alone and answered):
+                    self._find_out_whose(error, alone)
+                    while (ready := self._window.next_result()) is not None:
+                        await self._tell()
+                        yield ready
+                elif error is not None or not (alone and answered):
+                    await self._wait_or_raise(error or ended_early())
         finally:
             feeding.cancel()
             await asyncio.gather(feeding, return_exceptions=True)
@@ -74,22 +77,40 @@ class AsyncMany:
 
     async def _feed(self) -> None:
         try:
-            async for text in _each(self._texts):
-                if not isinstance(text, str):
-                    raise ConfigurationError(f"a text is {type(text).__name__}, not str")
-                async with self._changed:
-                    await self._changed.wait_for(lambda: self._window.has_room)
-                    self._window.add(text)
-                    self._changed.notify_all()
+            async with aclosing(_each(self._texts)) as texts:
+                async for text in texts:
+                    self._job.check_item(text)
+                    async with self._changed:
+                        await self._changed.wait_for(lambda: self._window.has_room)
+                        self._window.add(text)
+                        self._changed.notify_all()
         except Exception as error:  # it is the caller's: raised where the results are read
             self._problem = error
         finally:
             self._is_read = True
         await self._tell()
 
-    async def _requests(self, stream: int) -> AsyncIterator[pb.TranslateBulkRequest]:
+    def _answer(self, number: int, found: Translation | CallError) -> None:
+        self._interruptions.answered()
+        self._window.answer(number, not_text(self._window.text(number)) or found)
+
+    def _find_out_whose(self, error: CallError, alone: bool) -> None:
+        """An item ended the stream: that which was alone in it, or any of those without answer."""
+        if alone:
+            error.field = error.field or "text"
+            self._window.blame(error)
+        elif not self._window.suspect_all():
+            raise error
+
+    async def _wait_or_raise(self, error: CallError) -> None:
+        delay = self._interruptions.delay(error, time.monotonic())
+        if delay is None:
+            raise error
+        await asyncio.sleep(delay)
+
+    async def _requests(self, stream: int, alone: bool) -> AsyncIterator[pb.TranslateBulkRequest]:
         first = True
-        while True:
+        while first or not alone:
             async with self._changed:
                 await self._changed.wait_for(
                     lambda: stream != self._stream or self._window.has_unsent or self._is_read
@@ -113,7 +134,7 @@ class AsyncMany:
             self._changed.notify_all()
 
 
-async def _each(texts: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]:
+async def _each(texts: Iterable[str] | AsyncIterable[str]) -> AsyncGenerator[str, None]:
     if isinstance(texts, AsyncIterable):
         async for text in texts:
             yield text

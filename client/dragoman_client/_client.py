@@ -10,7 +10,7 @@ import grpc
 from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_client import _results
-from dragoman_client._connection import HEALTH, TLS, Endpoint, open_channels
+from dragoman_client._connection import HEALTH, TLS, Endpoint, checked_timeout, open_channels
 from dragoman_client._errors import CallError, TimedOutError
 from dragoman_client._many import Many
 from dragoman_client._messages import Job
@@ -41,7 +41,7 @@ class Client:
         retries: Retries = Retries(),  # noqa: B008 - frozen
     ) -> None:
         self._channels = open_channels(Endpoint(addresses or ("localhost:50051",), tls, token))
-        self._timeout = timeout
+        self._timeout = checked_timeout(timeout)
         self._retries = retries
 
     def __enter__(self) -> "Client":
@@ -56,7 +56,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        for channel in self._channels.all:
+        for channel in self._channels.take_all():
             channel.close()
 
     def translate(
@@ -85,9 +85,9 @@ class Client:
         timeout: float | None = None,
     ) -> list[Translation]:
         """Translate texts in one call, all or none."""
-        if not texts:
-            return []
         request = Job(source, target, model, options).translate(texts)
+        if not request.texts:
+            return []
         response: pb.TranslateResponse = self._call(
             lambda stub, **more: stub.Translate(request, **more), timeout
         )
@@ -205,7 +205,7 @@ class Client:
         return TranslationServiceStub(self._channels.next())
 
     def _until(self, timeout: float | None) -> float:
-        return time.monotonic() + (self._timeout if timeout is None else timeout)
+        return time.monotonic() + (self._timeout if timeout is None else checked_timeout(timeout))
 
     def _with(self, until: float) -> dict[str, object]:
         """What goes along with a call."""

@@ -2,7 +2,8 @@
 
 import itertools
 import secrets
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,7 +23,12 @@ _CHANNEL_OPTIONS = [
     ("grpc.enable_retries", 0),  # ours know what the server says of when to come back
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 20_000),
+    # A server that comes back is found soon, and not after the two minutes of gRPC's default.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
 ]
+_LONGEST_TIMEOUT = 1e6
+"""Seconds; gRPC takes a much longer one for one that has passed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +55,10 @@ class Endpoint:
         for address in self.addresses:
             if not address or any(letter.isspace() for letter in address):
                 raise ConfigurationError(f"{address!r} is not an address, as localhost:50051 is")
+            if address.startswith(("http://", "https://")):
+                raise ConfigurationError(
+                    f"{address!r} is a page's address: leave out what is before the name"
+                )
         if self.token is not None and (
             not self.token or not self.token.isascii() or not self.token.isprintable()
         ):
@@ -68,6 +78,8 @@ class Endpoint:
             pem = Path(roots).read_bytes() if roots else None
         except OSError as error:
             raise ConfigurationError(f"{roots}: {error.strerror}") from None
+        if pem is not None and b"-----BEGIN CERTIFICATE-----" not in pem:
+            raise ConfigurationError(f"{roots}: there is no PEM certificate in it")
         return grpc.ssl_channel_credentials(pem)
 
     def metadata(self) -> list[tuple[str, str]]:
@@ -79,15 +91,34 @@ class Endpoint:
 
 
 class Channels(Generic[C]):
-    """One for each address, used in turns."""
+    """One for each address, used in turns.
 
-    def __init__(self, endpoint: Endpoint, channels: Sequence[C]) -> None:
+    They are opened when the first is used: one of an event loop can't be before the loop runs.
+    """
+
+    def __init__(self, endpoint: Endpoint, open_one: Callable[[str], C]) -> None:
         self.endpoint = endpoint
-        self.all = channels
-        self._turns = itertools.cycle(channels)
+        self._open_one = open_one
+        self._opening = threading.Lock()
+        self._opened: list[C] = []
+        self._turns: Iterator[C] = iter(())
+        self._is_closed = False
 
     def next(self) -> C:
-        return next(self._turns)
+        with self._opening:
+            if self._is_closed:
+                raise ConfigurationError("the client is closed")
+            if not self._opened:
+                self._opened = [self._open_one(address) for address in self.endpoint.addresses]
+                self._turns = itertools.cycle(self._opened)
+            return next(self._turns)
+
+    def take_all(self) -> list[C]:
+        """Those that are open, to be closed."""
+        with self._opening:
+            self._is_closed = True
+            taken, self._opened = self._opened, []
+            return taken
 
 
 def open_channels(endpoint: Endpoint) -> Channels[grpc.Channel]:
@@ -99,9 +130,15 @@ def open_async_channels(endpoint: Endpoint) -> Channels[grpc.aio.Channel]:
 
 
 def _open(endpoint: Endpoint, insecure: Callable[..., C], secure: Callable[..., C]) -> Channels[C]:
-    credentials = endpoint.credentials()
+    credentials, options = endpoint.credentials(), endpoint.options
     if credentials is None:
-        channels = [insecure(a, options=endpoint.options) for a in endpoint.addresses]
-    else:
-        channels = [secure(a, credentials, options=endpoint.options) for a in endpoint.addresses]
-    return Channels(endpoint, channels)
+        return Channels(endpoint, lambda address: insecure(address, options=options))
+    return Channels(endpoint, lambda address: secure(address, credentials, options=options))
+
+
+def checked_timeout(seconds: float) -> float:
+    if not 0 < seconds <= _LONGEST_TIMEOUT:
+        raise ConfigurationError(
+            f"timeout is {seconds}: it must be above 0, and at most {_LONGEST_TIMEOUT:.0f} seconds"
+        )
+    return seconds

@@ -1,12 +1,25 @@
 """An alignment as a picture."""
 
+import errno
+import warnings
 from pathlib import Path
 
 from dragoman_client._errors import ConfigurationError
 from dragoman_client._results import Alignment
 
+FORMATS = ("png", "svg", "pdf")
+
+
+def check_name(path: Path) -> None:
+    """Before anything is asked of a server."""
+    if path.suffix.lower().removeprefix(".") not in FORMATS:
+        raise ConfigurationError(f"{path}: a picture's name ends with .png, .svg or .pdf")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such directory", str(path.parent))
+
 
 def draw(alignment: Alignment, path: Path) -> None:
+    """Written whole, or not at all."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
@@ -21,10 +34,14 @@ def draw(alignment: Alignment, path: Path) -> None:
     axes.xaxis.tick_top()
     partial = path.with_name(f".partial-{path.name}")
     try:
-        figure.savefig(partial, dpi=150)
-    except ValueError:
-        raise ConfigurationError(f"{path}: a picture's name ends with .png, .svg or .pdf") from None
-    partial.replace(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of letters that the font does not have
+            figure.savefig(partial, dpi=150, format=path.suffix.lower().removeprefix("."))
+        partial.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _words(pieces: tuple[str, ...]) -> list[str]:

@@ -11,10 +11,10 @@ from typing import Any
 import grpc
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_client._errors import CallError, ConfigurationError
-from dragoman_client._messages import Job, ended_early, result
+from dragoman_client._errors import CallError
+from dragoman_client._messages import Job, check_many, ended_early, is_of_one_item, not_text, result
 from dragoman_client._results import Translation
-from dragoman_client._retries import Retries, is_passing
+from dragoman_client._retries import Interruptions, Retries, is_passing
 from dragoman_client._statuses import from_rpc_error
 from dragoman_client._window import Window
 
@@ -24,11 +24,10 @@ Open = Callable[[Iterator[pb.TranslateBulkRequest]], Any]
 
 class Many:
     def __init__(self, texts: Iterable[str], job: Job, window: int, retries: Retries) -> None:
-        if window < 1:
-            raise ConfigurationError(f"window is {window}: it must be at least 1")
+        check_many(texts, window)
         self._texts = texts
         self._job = job
-        self._retries = retries
+        self._interruptions = Interruptions(retries)
         self._window = Window(window)
         self._changed = threading.Condition()
         self._is_read = False
@@ -40,32 +39,31 @@ class Many:
 
     def results(self, open_stream: Open) -> Iterator[Translation | CallError]:
         threading.Thread(target=self._feed, name="dragoman-feed", daemon=True).start()
-        attempt = 1
         try:
             while True:
                 error: CallError | None = None
-                call = open_stream(self._requests(self._next_stream()))
+                alone, answered = self._sends_alone(), False
+                call = open_stream(self._requests(self._next_stream(), alone))
                 try:
                     for response in call:
-                        found = result(response)
+                        number, found = int(response.id), result(response)
                         if isinstance(found, CallError) and is_passing(found):
                             error = found  # sent again with the next stream
                             break
-                        attempt = 1
-                        self._answer(int(response.id), found)
+                        answered = True
+                        self._answer(number, found)
                         yield from self._ready()
                 except grpc.RpcError as raised:
                     error = from_rpc_error(raised)
                 finally:
                     call.cancel()
-                with self._changed:
-                    if error is None and self._is_read and self._window.is_empty:
-                        break
-                delay = self._retries.delay(error or ended_early(), attempt, float("inf"))
-                if delay is None:
-                    raise error or ended_early()
-                attempt += 1
-                time.sleep(delay)
+                if error is None and self._is_done():
+                    break
+                if error is not None and is_of_one_item(error) and not (alone and answered):
+                    self._find_out_whose(error, alone)
+                    yield from self._ready()
+                elif error is not None or not (alone and answered):
+                    self._wait_or_raise(error or ended_early())
         finally:
             self._next_stream()
             with self._changed:
@@ -77,8 +75,7 @@ class Many:
     def _feed(self) -> None:
         try:
             for text in self._texts:
-                if not isinstance(text, str):
-                    raise ConfigurationError(f"a text is {type(text).__name__}, not str")
+                self._job.check_item(text)
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_read or self._window.has_room)
                     if self._is_read:  # the results are not wanted any more
@@ -92,9 +89,9 @@ class Many:
                 self._is_read = True
                 self._changed.notify_all()
 
-    def _requests(self, stream: int) -> Iterator[pb.TranslateBulkRequest]:
+    def _requests(self, stream: int, alone: bool) -> Iterator[pb.TranslateBulkRequest]:
         first = True
-        while True:
+        while first or not alone:
             with self._changed:
                 self._changed.wait_for(
                     lambda: stream != self._stream or self._window.has_unsent or self._is_read
@@ -115,9 +112,33 @@ class Many:
             self._changed.notify_all()
             return self._stream
 
-    def _answer(self, number: int, found: Translation | CallError) -> None:
+    def _is_done(self) -> bool:
         with self._changed:
-            self._window.answer(number, found)
+            return self._is_read and self._window.is_empty
+
+    def _sends_alone(self) -> bool:
+        with self._changed:
+            return self._window.has_suspects
+
+    def _find_out_whose(self, error: CallError, alone: bool) -> None:
+        """An item ended the stream: that which was alone in it, or any of those without answer."""
+        with self._changed:
+            if alone:
+                error.field = error.field or "text"
+                self._window.blame(error)
+            elif not self._window.suspect_all():
+                raise error
+
+    def _wait_or_raise(self, error: CallError) -> None:
+        delay = self._interruptions.delay(error, time.monotonic())
+        if delay is None:
+            raise error
+        time.sleep(delay)
+
+    def _answer(self, number: int, found: Translation | CallError) -> None:
+        self._interruptions.answered()
+        with self._changed:
+            self._window.answer(number, not_text(self._window.text(number)) or found)
 
     def _ready(self) -> Iterator[Translation | CallError]:
         while True:

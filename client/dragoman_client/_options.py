@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.v1 import translation_pb2 as pb
+from dragoman_client._errors import ConfigurationError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,22 +47,20 @@ class Options:
     timing: bool = False
 
     def to_message(self) -> pb.Options:
-        message = pb.Options(
-            suppressed_pieces=self.suppressed_pieces,
-            token_scores=self.token_scores,
-            alignment=self.alignment,
-            timing=self.timing,
-        )
+        """Raises ``ConfigurationError`` for what the wire can't carry; the rest is the server's."""
+        message = pb.Options()
         for name in _PLAIN:
-            value = getattr(self, name)
-            if value is not None:
-                setattr(message, name, value)
+            _set(message, name, getattr(self, name))
+        if isinstance(self.suppressed_pieces, str):
+            raise ConfigurationError("suppressed_pieces is one text: give a list")
+        try:
+            message.suppressed_pieces.extend(self.suppressed_pieces)
+        except (TypeError, ValueError):
+            raise ConfigurationError("suppressed_pieces are not all texts") from None
         if self.sampling is not None:
             message.sampling.SetInParent()
             for name in ("temperature", "top_k", "top_p", "seed"):
-                value = getattr(self.sampling, name)
-                if value is not None:
-                    setattr(message.sampling, name, value)
+                _set(message.sampling, name, getattr(self.sampling, name))
         if self.split_overlong is not None:
             message.overlong = (
                 pb.OVERLONG_POLICY_SPLIT if self.split_overlong else pb.OVERLONG_POLICY_ERROR
@@ -69,9 +68,20 @@ class Options:
         return message
 
 
+def _set(message: pb.Options | pb.Sampling, name: str, value: object) -> None:
+    if value is None:
+        return
+    try:
+        setattr(message, name, value)
+    except TypeError:
+        raise ConfigurationError(f"{name} is {value!r}, which is of the wrong type") from None
+    except ValueError:
+        raise ConfigurationError(f"{name} is {value!r}, which is out of range") from None
+
+
 _PLAIN = (
     *("beam_size", "alternatives", "length_penalty", "repetition_penalty"),
     *("no_repeat_ngram_size", "target_prefix", "min_tokens", "max_tokens"),
-    *("split_sentences", "keep_untranslatable"),
+    *("split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing"),
 )
 """What has the same name and type on the wire."""

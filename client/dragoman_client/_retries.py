@@ -15,6 +15,8 @@ class Retries:
     first_delay: float = 0.1
     """Seconds before the second attempt; doubled for each further one."""
     longest_delay: float = 10.0
+    outage: float = 60.0
+    """Seconds for which ``translate_many`` waits for a server that was there, and went away."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -24,6 +26,8 @@ class Retries:
                 f"first_delay is {self.first_delay}: it must be above 0 and at most longest_delay, "
                 f"{self.longest_delay}"
             )
+        if not self.outage >= 0:
+            raise ConfigurationError(f"outage is {self.outage}: it must be at least 0")
 
     def delay(self, error: CallError, attempt: int, remaining: float) -> float | None:
         """Seconds to wait after this attempt, the first being 1; None: it is of no use.
@@ -32,15 +36,52 @@ class Retries:
         """
         if attempt >= self.attempts or not is_passing(error):
             return None
-        least = error.retry_after or 0.0
-        step = min(self.longest_delay, self.first_delay * 2.0 ** (attempt - 1))
-        # Clients that were refused together should not come back together.
-        wait = least + random.uniform(0.5, 1.0) * step  # noqa: S311
+        wait = self._wait(error, attempt)
         return wait if wait < remaining else None
+
+    def delay_in_outage(self, error: CallError, attempt: int, lasted: float) -> float | None:
+        """The same, of a stream that was interrupted so many seconds ago."""
+        if self.attempts == 1 or not is_passing(error):
+            return None
+        wait = self._wait(error, attempt)
+        return wait if lasted + wait < self.outage else None
+
+    def _wait(self, error: CallError, attempt: int) -> float:
+        doublings = min(attempt - 1, 60)  # an outage may be long, and a float has an end
+        step = min(self.longest_delay, self.first_delay * 2.0**doublings)
+        # Clients that were refused together should not come back together.
+        return (error.retry_after or 0.0) + random.uniform(0.5, 1.0) * step  # noqa: S311
+
+
+class Interruptions:
+    """Of a long stream: how often it broke since its last answer, and since when it is broken."""
+
+    def __init__(self, retries: Retries) -> None:
+        self._retries = retries
+        self._was_there = False
+        """A server of ours has answered at all; else the address may be wrong, which can't wait."""
+        self._attempt = 1
+        self._since: float | None = None
+
+    def answered(self) -> None:
+        self._was_there = True
+        self._attempt = 1
+        self._since = None
+
+    def delay(self, error: CallError, now: float) -> float | None:
+        """Seconds until the next attempt; None: it is of no use."""
+        self._was_there = self._was_there or bool(error.reason)
+        if self._since is None:
+            self._since = now
+        lasted, attempt = now - self._since, self._attempt
+        self._attempt += 1
+        if self._was_there:
+            return self._retries.delay_in_outage(error, attempt, lasted)
+        return self._retries.delay(error, attempt, self._retries.outage - lasted)
 
 
 def is_passing(error: CallError) -> bool:
     """Whether the same call may well succeed later."""
     if isinstance(error, OverloadedError):
-        return error.retry_after is not None  # else gRPC says that a message is too long
+        return error.retry_after is not None  # else nobody said that waiting would help
     return isinstance(error, UnavailableError)

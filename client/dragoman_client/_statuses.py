@@ -1,25 +1,39 @@
 """The one place where a status of gRPC becomes an exception."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
-from dragoman_client._errors import BY_CODE, CallError
+from dragoman_client._errors import BY_CODE, CallError, InvalidRequestError
 
 _DETAILS = "grpc-status-details-bin"
-_CODES = {code.value[0]: code for code in grpc.StatusCode}
+_REQUEST_ID = "x-request-id"
+_CODES = {code.value[0]: code for code in BY_CODE}
+_TOO_LARGE = "larger than max"
+"""What gRPC itself says of a message that it refuses, with the status of a server that is full."""
 
 
 def from_rpc_error(error: Any) -> CallError:
     """From what a call of gRPC raised, sync or async."""
-    status = Status(code=error.code().value[0], message=error.details() or "")
-    for key, value in error.trailing_metadata() or ():
-        if key == _DETAILS:
-            status = Status.FromString(value)
-    return from_status(status)
+    code, message = error.code(), error.details() or ""
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in message:
+        return InvalidRequestError(
+            "the request has more bytes than the server takes", code=code, reason="TOO_LARGE"
+        )
+    status = Status(code=code.value[0], message=message)
+    trailing = dict(error.trailing_metadata() or ())
+    if _DETAILS in trailing:
+        # Something between us and the server may have put anything there; the status itself stands.
+        with suppress(DecodeError):
+            status.details.extend(Status.FromString(trailing[_DETAILS]).details)
+    found = from_status(status)
+    found.request_id = found.request_id or str(trailing.get(_REQUEST_ID, ""))
+    return found
 
 
 def from_status(status: Status) -> CallError:

@@ -19,8 +19,11 @@ class Window:
         self._next = 0
         """Number of the item that is handed on next."""
         self._unanswered: dict[int, str] = {}
+        """In their order."""
         self._unsent: deque[int] = deque()
         self._results: dict[int, Result] = {}
+        self._suspects = 0
+        """So many of the first unanswered ones are sent each in a stream of its own."""
 
     @property
     def has_room(self) -> bool:
@@ -49,12 +52,13 @@ class Window:
 
     def send_all_again(self) -> None:
         """The stream broke: what has no answer was lost with it."""
-        self._unsent = deque(sorted(self._unanswered))
+        self._unsent = deque(self._unanswered)
 
     def answer(self, number: int, result: Result) -> None:
         """A second answer, as after a broken stream, changes nothing."""
         if self._unanswered.pop(number, None) is not None:
             self._results[number] = result
+            self._suspects = max(0, self._suspects - 1)
 
     def next_result(self) -> Result | None:
         """What can be handed on, if it is there."""
@@ -62,3 +66,21 @@ class Window:
         if result is not None:
             self._next += 1
         return result
+
+    def text(self, number: int) -> str | None:
+        """Of an item that has no answer yet."""
+        return self._unanswered.get(number)
+
+    @property
+    def has_suspects(self) -> bool:
+        """Whether the next stream is to have one item only, which ``blame`` is about."""
+        return self._suspects > 0
+
+    def suspect_all(self) -> bool:
+        """One of the items broke the stream. Returns whether there are any."""
+        self._suspects = len(self._unanswered)
+        return self.has_suspects
+
+    def blame(self, error: CallError) -> None:
+        """The item that was alone in its stream broke it."""
+        self.answer(next(iter(self._unanswered)), error)

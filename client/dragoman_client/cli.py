@@ -5,11 +5,14 @@ A subcommand is a function that another package offers as an entry point of the 
 ``dragoman --help`` always works; what it needs, it imports when it is called.
 """
 
+import os
 import sys
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Protocol, TypeGuard
 
 GROUP = "dragoman.commands"
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 
 
 class _UserError(Protocol):
@@ -24,6 +27,7 @@ def _is_user_error(error: BaseException) -> TypeGuard[_UserError]:
 
 def main() -> None:
     """Run the command line. Every expected failure is one line on standard error."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what it knows is in our one line
     try:
         import typer
     except ModuleNotFoundError:
@@ -58,7 +62,9 @@ def main() -> None:
             # One package that is broken must not take the others with it.
             print(f"dragoman: no '{entry.name}': {error}", file=sys.stderr)
     try:
-        app()
+        code = app(prog_name="dragoman", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        _leave("", INTERRUPTED)
     except OSError as error:
         _leave(f"{error.filename or 'error'}: {error.strerror or error}", 1)
     except ModuleNotFoundError as error:
@@ -66,7 +72,20 @@ def main() -> None:
     except Exception as error:
         if not _is_user_error(error):
             raise
-        _leave(str(error), error.exit_code)
+        _leave(_message(error), error.exit_code)
+    else:
+        _leave("", code if isinstance(code, int) else 0)
+
+
+def _message(error: object) -> str:
+    """In one line, with what to do next."""
+    if not hasattr(error, "format_message"):
+        return str(error)
+    # Of typer: an option, argument or command that is wrong; empty where help was shown instead.
+    message, context = str(error.format_message()), getattr(error, "ctx", None)
+    if not message or context is None:
+        return message
+    return f"{message.rstrip('.')}; see '{context.command_path} --help'"
 
 
 def _name_extra(error: ModuleNotFoundError, commands: list[EntryPoint]) -> str:
@@ -83,4 +102,11 @@ def _name_extra(error: ModuleNotFoundError, commands: list[EntryPoint]) -> str:
 def _leave(message: str, exit_code: int) -> None:
     if message:  # of several processes, only one says what happened to all
         print(f"dragoman: {message}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except (AttributeError, OSError):
+        # Closed, or a disk that is full: what is left in the buffer would be tried again at the end
+        # of the process, with a message of Python's.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        exit_code = exit_code or 1
     sys.exit(exit_code)

@@ -84,7 +84,9 @@ def health(
     root_certificates: RootsOption = None,
     timeout: TimeoutOption = 5.0,
 ) -> None:
-    """Say whether a server takes requests; exit code 0 if it does, 1 if not. For probes.
+    """Say whether a server takes requests. For probes.
+
+    Exit codes: 0, it does; 1, it says that it does not; 3, nobody answers there.
 
     Example: dragoman health --address localhost:50051
     """
@@ -144,6 +146,9 @@ def alignment(
 
     Example: dragoman alignment "Where is the station?" --output station.png
     """
+    from dragoman_client._heat_map import check_name, draw
+
+    check_name(output)
     with connected(address, token, tls, root_certificates, timeout) as client:
         translated = client.translate(
             text, source=source, target=target, model=model, options=Options(alignment=True)
@@ -152,8 +157,6 @@ def alignment(
         raise ConfigurationError(
             f"the text has {len(translated.segments)} sentences: an alignment is drawn of one"
         )
-    from dragoman_client._heat_map import draw
-
     draw(translated.segments[0].alignment, output)
     typer.echo(translated.text)
     typer.echo(str(output))

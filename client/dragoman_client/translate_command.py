@@ -3,9 +3,10 @@
 import json
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +29,13 @@ from dragoman_client._errors import (
     ServerError,
     TimedOutError,
 )
-from dragoman_client._line_files import ResumableOutput, read_lines, sha256
+from dragoman_client._line_files import (
+    ResumableOutput,
+    StandardOutput,
+    descriptor_lines,
+    read_lines,
+    sha256,
+)
 from dragoman_client._options import Options
 from dragoman_client._results import Translation
 from dragoman_client.commands import ModelOption, SourceOption, TargetOption
@@ -36,6 +43,8 @@ from dragoman_client.commands import ModelOption, SourceOption, TargetOption
 SOME_FAILED = 5
 """Exit code where some lines have no translation."""
 _HOW = "How to translate"
+
+Sink = StandardOutput | ResumableOutput
 
 
 def translate(
@@ -89,7 +98,7 @@ def translate(
 
     Exit codes: 0, everything is translated; 1, a file can't be read or written; 2, something
     asked for is wrong; 3, no server, or it is full: try later; 4, the server failed; 5, some lines
-    failed, and are empty.
+    failed, and are empty; 130, Ctrl-C; 141, who read the output has gone.
     """
     if texts and file:
         raise ConfigurationError("texts and --file are both given: choose one")
@@ -107,12 +116,12 @@ def translate(
 
 
 def _stream(client: Client, texts: list[str] | None, asked: dict[str, Any]) -> None:
-    for text in texts or [sys.stdin.read()]:
+    output = StandardOutput()
+    for text in _checked(texts) if texts else ["".join(_standard_input())]:
         for piece in client.stream(text, **asked):
-            sys.stdout.write(piece)
-            sys.stdout.flush()
+            output.write(piece)
         if texts:
-            sys.stdout.write("\n")
+            output.write("\n")
 
 
 def _lines(
@@ -127,59 +136,92 @@ def _lines(
     """Returns whether every line has a translation."""
     with ExitStack() as stack:
         made_from = {"asked": repr(asked), "json": str(as_json)}
-        if file:
+        if output and file and file.is_file():  # a pipe can be read only once
             made_from["text"] = sha256(file)
-        write, done = _to_stdout, 0
+        elif resume and file and file.exists():
+            raise ConfigurationError(f"{file}: not a regular file, so it can't be resumed")
+        lines_of_file = stack.enter_context(file.open("rb")) if file else None
+        sink: Sink = StandardOutput()
         if output:
-            target = stack.enter_context(ResumableOutput(output, made_from, resume=resume))
-            write, done = target.write, target.done
+            sink = stack.enter_context(ResumableOutput(output, made_from, resume=resume))
         if texts:
-            lines: Iterable[str] = [f"{text}\n" for text in texts]
-        elif file:
-            lines = read_lines(stack.enter_context(file.open("rb")), str(file), done)
+            results = _one_by_one(client, _checked(texts), asked)
+            return _write_all(results, repeat("\n"), sink, lambda number: None, as_json)
+        if file and lines_of_file:
+            lines = read_lines(lines_of_file, str(file), sink.done)
         else:
-            lines = read_lines(sys.stdin.buffer, "standard input")
-        watch = stack.enter_context(_progress(file if output or not sys.stdout.isatty() else None))
-        return _translate_lines(client, lines, write, watch, as_json, asked, done)
+            lines = _standard_input()
+        is_shown = output or not sys.stdout.isatty()
+        watch = stack.enter_context(_progress(file if is_shown else None, sink.done))
+        ends: deque[str] = deque()  # of the lines under way
+        results = client.translate_many(_without_ends(lines, ends), **asked)
+        return _write_all(results, _taken(ends), sink, watch, as_json)
 
 
-def _translate_lines(
-    client: Client,
-    lines: Iterable[str],
-    write: Any,
-    watch: Any,
+def _write_all(
+    results: Iterable[Translation | CallError],
+    ends: Iterator[str],
+    sink: Sink,
+    watch: Callable[[int], None],
     as_json: bool,
-    asked: dict[str, Any],
-    done: int,
 ) -> bool:
-    failed = 0
-    ends: deque[str] = deque()  # of the lines under way
-
-    def bodies() -> Iterator[str]:
-        for line in lines:
-            body = line.removesuffix("\n")
-            ends.append(line[len(body) :])
-            yield body
-
-    for number, result in enumerate(client.translate_many(bodies(), **asked), start=done + 1):
-        end = ends.popleft()
+    for number, result in enumerate(results, start=sink.done + 1):
+        end = next(ends)
         if isinstance(result, CallError):
             if _concerns_all(result):
                 raise result
-            failed += 1
+            sink.fail(number)
             typer.echo(f"dragoman: line {number}: {result}", err=True)
         if as_json:
-            write(json.dumps(_as_json(result), ensure_ascii=False) + "\n")
+            sink.write(json.dumps(_as_json(result), ensure_ascii=False) + "\n")
         else:
-            write((result.text if isinstance(result, Translation) else "") + end)
+            sink.write((result.text if isinstance(result, Translation) else "") + end)
         watch(number)
-    return not failed
+    return not sink.failed
+
+
+def _without_ends(lines: Iterable[str], ends: deque[str]) -> Iterator[str]:
+    for line in lines:
+        body = line.removesuffix("\n")
+        ends.append(line[len(body) :])
+        yield body
+
+
+def _taken(ends: deque[str]) -> Iterator[str]:
+    while True:
+        yield ends.popleft()
+
+
+def _one_by_one(
+    client: Client, texts: list[str], asked: dict[str, Any]
+) -> Iterator[Translation | CallError]:
+    """A call each, which has a time-out, as a stream of lines has none."""
+    for text in texts:
+        try:
+            yield client.translate(text, **asked)
+        except CallError as error:
+            yield error
+
+
+def _checked(texts: list[str]) -> list[str]:
+    for number, text in enumerate(texts, start=1):
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # so Python marks bytes of an argument that it can't decode
+            raise ConfigurationError(f"text {number} is not UTF-8") from None
+    return texts
+
+
+def _standard_input() -> Iterator[str]:
+    if sys.stdin is None:
+        raise ConfigurationError("standard input is closed: give texts, or --file")
+    return read_lines(descriptor_lines(sys.stdin.fileno()), "standard input")
 
 
 def _concerns_all(error: CallError) -> bool:
     """Whether every other line would fail with it too."""
     if isinstance(error, InvalidRequestError):
-        return error.field != "text"
+        return not error.field.startswith("text")
     return not isinstance(error, ServerError | TimedOutError)
 
 
@@ -202,15 +244,10 @@ def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _to_stdout(line: str) -> None:
-    sys.stdout.buffer.write(line.encode())
-    sys.stdout.buffer.flush()
-
-
 @contextmanager
-def _progress(file: Path | None) -> Iterator[Any]:
+def _progress(file: Path | None, done: int) -> Iterator[Callable[[int], None]]:
     """A bar on the terminal's standard error, where a file is translated."""
-    if file is None or not sys.stderr.isatty():
+    if file is None or not file.is_file() or not sys.stderr.isatty():
         yield lambda number: None
         return
     from rich.console import Console
@@ -232,7 +269,7 @@ def _progress(file: Path | None) -> Iterator[Any]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total, rate="…")
+        task = bar.add_task("", total=total, completed=done, rate="…")
 
         def watch(number: int) -> None:
             speed = bar.tasks[0].speed

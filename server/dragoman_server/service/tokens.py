@@ -53,6 +53,8 @@ def read_tokens(path: Path) -> Tokens:
                 f"{path}:{number}: it must be a name, a token of at least {_LEAST} letters, and "
                 "if not all models are allowed their names, with commas"
             )
+        if any(token == fields[1].encode() for token, _ in clients):
+            raise ServerError(f"{path}:{number}: this token is there already")
         models = frozenset(fields[2].split(",")) if len(fields) == 3 else None
         clients.append((fields[1].encode(), Client(fields[0], models)))
     if not clients:

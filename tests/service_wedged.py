@@ -1,0 +1,31 @@
+"""Runs ``dragoman`` with an engine whose steps wait for as long as a file exists.
+
+    python service_wedged.py FILE serve BUNDLE…
+
+From outside it is an engine that hangs, or one that is very slow, for as long as a test wants.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from dragoman_client.cli import main
+from dragoman_server.engine.core import Report
+from dragoman_server.engine.lane import Lane
+
+_step = Lane.step
+
+
+def _wedge(file: Path) -> None:
+    def step(self: Lane, report: Report) -> None:
+        while file.exists():
+            time.sleep(0.01)
+        _step(self, report)
+
+    Lane.step = step  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    _wedge(Path(sys.argv.pop(1)))
+    sys.argv[0] = "dragoman"
+    main()

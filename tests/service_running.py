@@ -149,11 +149,13 @@ def settings_for(
 
 
 @contextmanager
-def serving(settings: ServerSettings, *, until_ready: bool = True) -> Iterator[Running]:
+def serving(
+    settings: ServerSettings, *, until_ready: bool = True, code: int = 0
+) -> Iterator[Running]:
     """A server on a thread of its own. Whatever it has not finished is cut off in the end."""
     started: Future[tuple[Server, asyncio.AbstractEventLoop]] = Future()
     ready = threading.Event()
-    code: Future[int] = Future()
+    ended: Future[int] = Future()
 
     async def run() -> int:
         server = Server(settings)
@@ -162,20 +164,18 @@ def serving(settings: ServerSettings, *, until_ready: bool = True) -> Iterator[R
 
     def main() -> None:
         try:
-            code.set_result(asyncio.run(run()))
+            ended.set_result(asyncio.run(run()))
         except BaseException as error:
-            code.set_exception(error)
+            ended.set_exception(error)
 
     thread = threading.Thread(target=main, name="server", daemon=True)
     thread.start()
     server, loop = started.result(PATIENCE)
-    wait_until(lambda: bool(server.address) or code.done(), "an address")
-    if code.done():
-        code.result()
+    wait_until(lambda: bool(server.address) or ended.done(), "an address")
     if until_ready:
-        wait_until(lambda: ready.is_set() or code.done(), "a server that is ready")
-        if code.done():
-            code.result()
+        wait_until(lambda: ready.is_set() or ended.done(), "a server that is ready")
+    if ended.done():
+        ended.result()  # raises what it raised
     running = Running(server, loop)
     try:
         yield running
@@ -185,7 +185,7 @@ def serving(settings: ServerSettings, *, until_ready: bool = True) -> Iterator[R
             running.stop()
         thread.join(PATIENCE)
         assert not thread.is_alive(), "the server does not end"
-    assert code.result() == 0
+    assert ended.result() == code
 
 
 @dataclass(frozen=True)

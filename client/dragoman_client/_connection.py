@@ -1,11 +1,10 @@
 """Channels to servers: addresses, TLS, token, and what every call sends along."""
 
 import itertools
-import secrets
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import grpc
@@ -35,7 +34,7 @@ _LONGEST_TIMEOUT = 1e6
 class TLS:
     """A connection that is encrypted, to a server that proves its name."""
 
-    root_certificates: Path | str | None = None
+    root_certificates: os.PathLike[str] | str | None = None
     """PEM; None: those that the system trusts."""
     server_name: str | None = None
     """Which name the certificate must have, where it is not that of the address."""
@@ -73,6 +72,8 @@ class Endpoint:
     def credentials(self) -> grpc.ChannelCredentials | None:
         if self.tls is None:
             return None
+        from pathlib import Path  # only here: the SDK is to be quick to import
+
         roots = self.tls.root_certificates
         try:
             pem = Path(roots).read_bytes() if roots else None
@@ -84,7 +85,7 @@ class Endpoint:
 
     def metadata(self) -> list[tuple[str, str]]:
         """Of one call. Each has an id, under which the server's log has it."""
-        found = [("x-request-id", secrets.token_hex(8))]
+        found = [("x-request-id", os.urandom(8).hex())]
         if self.token:
             found.append(("authorization", f"Bearer {self.token}"))
         return found

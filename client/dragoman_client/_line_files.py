@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -49,7 +50,10 @@ def descriptor_lines(descriptor: int) -> Iterator[bytes]:
 class StandardOutput:
     """Unbuffered, so that each line is there at once, and nothing is left to fail at the end."""
 
-    done = failed = 0
+    def __init__(self) -> None:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "is closed", "standard output")
+        self.done = self.failed = 0
 
     def write(self, text: str) -> None:
         left = memoryview(text.encode())

@@ -1,6 +1,5 @@
 """When to try a call again, and after how long. Knows no clock: the caller has it."""
 
-import random
 from dataclasses import dataclass
 
 from dragoman_client._errors import CallError, ConfigurationError, OverloadedError, UnavailableError
@@ -47,6 +46,8 @@ class Retries:
         return wait if lasted + wait < self.outage else None
 
     def _wait(self, error: CallError, attempt: int) -> float:
+        import random  # only here: the SDK is to be quick to import
+
         doublings = min(attempt - 1, 60)  # an outage may be long, and a float has an end
         step = min(self.longest_delay, self.first_delay * 2.0**doublings)
         # Clients that were refused together should not come back together.

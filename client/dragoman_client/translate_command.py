@@ -141,9 +141,11 @@ def _lines(
         elif resume and file and file.exists():
             raise ConfigurationError(f"{file}: not a regular file, so it can't be resumed")
         lines_of_file = stack.enter_context(file.open("rb")) if file else None
-        sink: Sink = StandardOutput()
+        sink: Sink
         if output:
             sink = stack.enter_context(ResumableOutput(output, made_from, resume=resume))
+        else:
+            sink = StandardOutput()
         if texts:
             results = _one_by_one(client, _checked(texts), asked)
             return _write_all(results, repeat("\n"), sink, lambda number: None, as_json)

@@ -50,6 +50,8 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _STATUS_DETAILS = "grpc-status-details-bin"
 _BUSY_SECONDS = 1.0
 """After which a client that has too many calls may try again."""
+_QUIET_SECONDS = 0.25
+"""Without a call, after which no one is expected to be about to."""
 _EARLY_SECONDS = 0.02
 """By which the clocks of gRPC and ours may differ."""
 _LATE_SECONDS = 0.5
@@ -96,6 +98,7 @@ class Calls:
         self._under_way: Counter[str] = Counter()
         """By who calls, and of everyone together."""
         self._streams = 0
+        self._last_call = -math.inf
         self._idle = asyncio.Event()
         self._idle.set()
         self.draining = asyncio.Event()
@@ -112,6 +115,16 @@ class Calls:
 
     async def wait_until_idle(self) -> None:
         await self._idle.wait()
+
+    async def wait_until_quiet(self, most: float) -> None:
+        """Until nobody has called for a moment, or for so many seconds.
+
+        Who was answered just now may call again at once. It is to be told that we stop, as gRPC
+        does not do while it closes.
+        """
+        until = time.monotonic() + most
+        while (now := time.monotonic()) < min(until, self._last_call + _QUIET_SECONDS):
+            await asyncio.sleep(min(until, self._last_call + _QUIET_SECONDS) - now)
 
     def unary(self, rpc: str, kind: type[M], handler: Callable[[M, Call], Awaitable[R]]) -> Any:
         async def run(raw: bytes, context: Context) -> R:
@@ -154,6 +167,7 @@ class Calls:
         """Around a handler: whatever it raises, the call ends with one status and is logged."""
         metadata = dict(context.invocation_metadata() or ())
         call = Call(rpc, _request_id(metadata), time.monotonic())
+        self._last_call = call.began
         context.set_trailing_metadata(((REQUEST_ID, call.request_id),))
         error: CallError | None = None
         self._metrics.in_flight.labels(rpc).inc()

@@ -120,6 +120,7 @@ class Server:
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.grace):
                 await _first(watching, self.calls.wait_until_idle())
+                await self.calls.wait_until_quiet(_FAREWELL)
         facts = {"seconds": round(time.monotonic() - began, 2), "cut_off": self.calls.under_way}
         log.info("the grace is over" if self.calls.under_way else "drained", extra={"facts": facts})
 

@@ -1,6 +1,6 @@
 """A client that asks for a long stream and reads it until it is killed.
 
-    python service_abandoned.py ADDRESS TEXT
+python service_abandoned.py ADDRESS TEXT
 """
 
 import sys

@@ -224,9 +224,7 @@ def read_status(status: Status) -> Refusal:
     assert bool(fields) == (code is grpc.StatusCode.INVALID_ARGUMENT)
     retryable = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
     assert (retry is not None) == (code in retryable)
-    return Refusal(
-        code, info.reason, status.message, dict(info.metadata), tuple(fields), retry
-    )
+    return Refusal(code, info.reason, status.message, dict(info.metadata), tuple(fields), retry)
 
 
 def refusal(call: Callable[[], object]) -> Refusal:

@@ -14,7 +14,9 @@ CLIENTS = 16
 WHO = ("My old friend", "The woman next door", "Nobody here", "A young doctor", "Tom")
 DOES = ("reads the newspaper", "has lost the keys", "would like to swim", "does not know my name")
 WHEN = ("every morning", "when it rains", "on Monday", "because I asked", "before the others come")
-TEXTS = [f"{who} {does} {when}{mark}" for who in WHO for does in DOES for when in WHEN for mark in ".!"]
+TEXTS = [
+    f"{who} {does} {when}{mark}" for who in WHO for does in DOES for when in WHEN for mark in ".!"
+]
 GREEDY, BEAM = pb.Options(), pb.Options(beam_size=4, alternatives=2)
 COMPANY = [
     pb.Options(beam_size=8, length_penalty=0.0),
@@ -57,9 +59,7 @@ def test_two_hundred_texts_of_sixteen_clients_are_translated_as_if_each_were_alo
 ) -> None:
     """Texts, scores and spans; greedy and with a beam, in one go and as a stream."""
     assert len(set(TEXTS)) == 200
-    alone = [
-        unary(text, options)(running.stub) for options in (GREEDY, BEAM) for text in TEXTS
-    ]
+    alone = [unary(text, options)(running.stub) for options in (GREEDY, BEAM) for text in TEXTS]
     rng = random.Random(16)
     subjects: list[Send] = [
         (streamed if rng.random() < 0.25 else unary)(text, options)
@@ -81,7 +81,9 @@ def test_two_hundred_texts_of_sixteen_clients_are_translated_as_if_each_were_alo
     assert different == []
     assert len(found) == len(shuffled)
     steps = "dragoman_step_rows_bucket"
-    of_all, of_few = (running.metric(f'{steps}{{le="{le}",model="en-pt"}}') for le in ("+Inf", "8.0"))
+    of_all, of_few = (
+        running.metric(f'{steps}{{le="{le}",model="en-pt"}}') for le in ("+Inf", "8.0")
+    )
     assert of_few < of_all, "they were not decoded together"
 
 

@@ -183,7 +183,11 @@ def field(number: int, value: bytes) -> bytes:
     [
         ("Translate", field(1, b"fine") + field(1, INVALID), "texts[1]"),
         ("Translate", field(1, b"fine") + field(4, INVALID), "model"),
-        ("Translate", field(1, b"fine") + field(5, field(7, INVALID)), "options.suppressed_pieces[0]"),
+        (
+            "Translate",
+            field(1, b"fine") + field(5, field(7, INVALID)),
+            "options.suppressed_pieces[0]",
+        ),
         ("TranslateStream", field(1, INVALID), "text"),
         ("TranslateBulk", field(1, b"1") + field(2, INVALID), "text"),
         ("Score", field(1, field(1, b"a") + field(2, INVALID)), "pairs[0].target"),

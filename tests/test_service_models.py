@@ -71,7 +71,9 @@ def test_a_name_chooses_the_model(running: Running, name: str) -> None:
     (translation,) = running.translate("Yes.", model=name)
     assert translation.model == name
     (described,) = (
-        model for model in running.stub.ListModels(pb.ListModelsRequest()).models if model.name == name
+        model
+        for model in running.stub.ListModels(pb.ListModelsRequest()).models
+        if model.name == name
     )
     assert running.stub.GetModel(pb.GetModelRequest(model=name)).model == described
 

@@ -228,9 +228,7 @@ def test_an_address_that_others_can_reach_needs_tls_and_tokens_or_a_flag(listen:
     with pytest.raises(ValueError, match="which others can reach"):
         ServerSettings(bundles=bundles, listen=listen, tokens=some)
     ServerSettings(bundles=bundles, listen=listen, allow_open=True)
-    ServerSettings(
-        bundles=bundles, listen=listen, tls_certificate=some, tls_key=some, tokens=some
-    )
+    ServerSettings(bundles=bundles, listen=listen, tls_certificate=some, tls_key=some, tokens=some)
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.9.9.9:1", "[::1]:50051", "localhost:1"])

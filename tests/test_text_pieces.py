@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ def spelt(*values: int) -> list[int]:
     return [token for token in found if token is not None]
 
 
+@cache
 def tokens(pieces: Pieces) -> st.SearchStrategy[list[int]]:
     """Of any kind, with more of those that are rare in a translation."""
     marked = [t for t in range(pieces.size) if pieces.piece(t) in ("▁", "▁▁", "<unk>", "<s>")]

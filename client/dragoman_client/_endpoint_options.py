@@ -1,5 +1,6 @@
 """The flags that every command against a server has: where it is, and who asks."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,14 @@ import typer
 
 from dragoman_client._client import Client
 from dragoman_client._connection import TLS
-from dragoman_client._errors import UnavailableError
+from dragoman_client._errors import (
+    AuthenticationError,
+    CallError,
+    NotFoundError,
+    ServerError,
+    TimedOutError,
+    UnavailableError,
+)
 
 _PANEL = "Server"
 
@@ -64,10 +72,35 @@ def connected(
     with Client(*addresses, tls=secure, token=token, timeout=timeout) as client:
         try:
             yield client
-        except UnavailableError as error:
-            if error.reason:  # a server said so
-                raise
-            raise UnavailableError(
-                f"no server answers at {address}: start one with 'dragoman serve BUNDLE', or say "
-                "where it is with --address"
-            ) from None
+        except CallError as error:
+            error.args = (_with_advice(error, address),)
+            raise
+
+
+def _with_advice(error: CallError, address: str) -> str:
+    """What was wrong, and what to do next."""
+    if isinstance(error, NotFoundError):
+        return f"{error}; 'dragoman models' shows what there is"
+    if isinstance(error, AuthenticationError):
+        return f"{error}; give yours with --token or DRAGOMAN_TOKEN"
+    if isinstance(error, TimedOutError):
+        return f"no answer from {address} in time; try again later, or with a longer --timeout"
+    if isinstance(error, ServerError) and error.request_id:
+        return f"{error} ({error.request_id})"
+    if not isinstance(error, UnavailableError) or error.reason:
+        return str(error)
+    if "certificate" in error.message.lower():
+        why = _CERTIFICATE.search(error.message)
+        said = f" ({why[1].strip()})" if why else ""
+        return (
+            f"the certificate of {address} is not trusted{said}; --root-certificates names who "
+            "vouches for it"
+        )
+    return (
+        f"no server answers at {address}: start one with 'dragoman serve BUNDLE', or say where it "
+        "is with --address"
+    )
+
+
+_CERTIFICATE = re.compile(r"CERTIFICATE_VERIFY_FAILED:?([^:;,\[\]\"{}]*)")
+"""What OpenSSL found, in what gRPC says of a handshake that failed."""

@@ -5,8 +5,9 @@ Every flag is also a variable of the environment and a key of the file: ``--queu
 before the file.
 """
 
+import os
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -37,14 +38,39 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ServerError(f"{path}: {reason}") from None
-    known = {str(parameter.name) for parameter in context.command.params} - {"config"}
-    for key in table:
+    known = get_type_hints(serve)
+    for other in ("context", "config", "return"):
+        del known[other]
+    for key, value in table.items():
         if key not in known:
             raise ServerError(
                 f"{path}: {key!r} is no setting; there are {', '.join(sorted(known))}"
             )
+        if problem := _wrong_type(known[key], value):
+            raise ServerError(f"{path}: {key} is {value!r}: it must be {problem}")
     context.default_map = {**(context.default_map or {}), **table}
     return path
+
+
+def _wrong_type(hint: Any, value: object) -> str | None:
+    """What a value of the file should be, where it is something else.
+
+    A flag's text is converted; so would these be, and 1.5 rows become one.
+    """
+    if get_origin(hint) is list:
+        is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        return None if is_list else "a list of texts"
+    kind = (get_args(hint) or (hint,))[0]  # of what may be None, the other
+    kinds, name = _TOML_TYPES.get(kind, ((str,), "a text"))
+    return None if type(value) in kinds else name
+
+
+_TOML_TYPES: dict[type, tuple[tuple[type, ...], str]] = {
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+    bool: ((bool,), "true or false"),
+}
+"""Of a flag's type; all others are texts."""
 
 
 def serve(
@@ -54,7 +80,8 @@ def serve(
         typer.Argument(
             metavar="BUNDLE...",
             envvar="DRAGOMAN_BUNDLES",
-            help="Directories of models, as dragoman export writes them.",
+            help="Directories of models, as dragoman export writes them; in the environment, with "
+            f"{os.pathsep} between.",
         ),
     ],
     config: Annotated[
@@ -171,7 +198,6 @@ def serve(
 
 def _run(given: dict[str, Any]) -> NoReturn:
     import asyncio
-    import os
     import sys
 
     from dragoman_server.banner import banner
@@ -203,7 +229,6 @@ def _stop_by_signals(server: Any) -> None:
     """The first signal asks, the second insists."""
     import asyncio
     import logging
-    import os
     import signal
 
     log = logging.getLogger("dragoman.server")

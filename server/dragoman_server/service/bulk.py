@@ -7,6 +7,7 @@ client that does not read its answers, or an engine that is busy, thereby holds 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.service.calls import Call
@@ -71,33 +72,35 @@ class Bulk:
 
     async def _start_items(self, requests: AsyncIterator[pb.TranslateBulkRequest]) -> None:
         before = pb.TranslateBulkRequest()
-        while True:
-            await self._window.acquire()
-            request = await self._next(requests)
-            if request is None:
-                return
-            before = _complete(request, before)
-            item = asyncio.create_task(self._item(request))
-            self._items.add(item)
-            item.add_done_callback(self._items.discard)
-            self._call.count("items", 1)
+        stopping = asyncio.ensure_future(self._draining.wait())
+        try:
+            while True:
+                await self._window.acquire()
+                request = await self._next(requests, stopping)
+                if request is None:
+                    return
+                before = _complete(request, before)
+                item = asyncio.create_task(self._item(request))
+                self._items.add(item)
+                item.add_done_callback(self._items.discard)
+                self._call.count("items", 1)
+        finally:
+            stopping.cancel()
 
     async def _next(
-        self, requests: AsyncIterator[pb.TranslateBulkRequest]
+        self, requests: AsyncIterator[pb.TranslateBulkRequest], stopping: asyncio.Future[Any]
     ) -> pb.TranslateBulkRequest | None:
         """The next item; None at the end, an error when the server is to stop."""
         coming = asyncio.ensure_future(anext(requests, None))
-        stopping = asyncio.ensure_future(self._draining.wait())
-        both = (coming, stopping)
         try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)
             if stopping.done():
                 raise draining()
             return coming.result()
         finally:
-            for task in both:
-                task.cancel()
-            await asyncio.gather(*both, return_exceptions=True)
+            if not coming.done():
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
 
     async def _item(self, request: pb.TranslateBulkRequest) -> None:
         response = pb.TranslateBulkResponse(id=request.id)

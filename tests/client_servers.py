@@ -4,8 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -202,12 +201,6 @@ def error_of(run: subprocess.CompletedProcess[bytes], code: int) -> str:
     assert said.startswith("dragoman: "), said
     assert said.count("\n") == 1, said
     return said.removeprefix("dragoman: ").rstrip("\n")
-
-
-def in_thread(work: Callable[[], object]) -> threading.Thread:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
 
 
 def sentences(count: int) -> Sequence[str]:

@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from client_servers import in_thread, sentences
+from client_servers import sentences
 from dragoman_client import (
     AsyncClient,
     CallError,
@@ -28,7 +29,7 @@ from dragoman_client import (
     Translation,
     UnavailableError,
 )
-from service_process import SMALL, Process, started
+from service_process import SMALL, started
 from service_running import MODEL, PATIENCE, Running, serving, settings_for, wait_until
 
 PATIENT = Retries(first_delay=0.05, longest_delay=0.3, outage=60.0)
@@ -41,22 +42,23 @@ def running() -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture(params=["sync", "async"])
+def plain(address: str, texts: Any, **more: Any) -> list[Translation | CallError]:
+    with Client(address, retries=PATIENT) as client:
+        return list(client.translate_many(texts, **more))
+
+
+def with_a_loop(address: str, texts: Any, **more: Any) -> list[Translation | CallError]:
+    async def run() -> list[Translation | CallError]:
+        async with AsyncClient(address, retries=PATIENT) as client:
+            return [each async for each in client.translate_many(texts, **more)]
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[plain, with_a_loop])
 def many(request: pytest.FixtureRequest) -> Any:
     """The results of either client, as a list."""
-
-    def plain(address: str, texts: Any, **more: Any) -> list[Translation | CallError]:
-        with Client(address, retries=more.pop("retries", PATIENT)) as client:
-            return list(client.translate_many(texts, **more))
-
-    def with_a_loop(address: str, texts: Any, **more: Any) -> list[Translation | CallError]:
-        async def run() -> list[Translation | CallError]:
-            async with AsyncClient(address, retries=more.pop("retries", PATIENT)) as client:
-                return [each async for each in client.translate_many(texts, **more)]
-
-        return asyncio.run(run())
-
-    return plain if request.param == "sync" else with_a_loop
+    return request.param
 
 
 def texts_of(results: list[Translation | CallError]) -> list[str]:
@@ -270,39 +272,27 @@ def numbered(count: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_server_that_is_restarted_loses_nothing_and_repeats_nothing(
-    many: Any, tmp_path: Path, number: int
+    tmp_path: Path, number: int
 ) -> None:
+    """Under both clients at a time, each in the midst of its texts."""
     count = 400
-    with started(tmp_path, *SMALL) as first:
-        address, seen = first.address, threading.Event()
+    midway = [threading.Event(), threading.Event()]
 
-        def texts() -> Iterator[str]:
-            for each, text in enumerate(numbered(count)):
-                if each == count // 2:
-                    seen.set()
-                yield text
+    def texts(event: threading.Event) -> Iterator[str]:
+        for each, text in enumerate(numbered(count)):
+            if each == count // 2:
+                event.set()
+            yield text
 
-        def restart() -> None:
-            assert seen.wait(PATIENCE)
-            first.signal(number)
-            first.wait()
-            again.extend(_start_again(tmp_path, address, stack))
-
-        again: list[Process] = []
-        stack: list[Any] = []
-        thread = in_thread(restart)
-        try:
-            results = many(address, texts(), window=WINDOW)
-            thread.join(PATIENCE)
-            assert again, "it was not restarted"
-        finally:
-            for each in stack:
-                each.__exit__(None, None, None)
-    assert texts_of(results) == list(numbered(count))
-
-
-def _start_again(directory: Path, address: str, stack: list[Any]) -> list[Process]:
-    context = started(directory, *SMALL, "--listen", address)
-    process = context.__enter__()
-    stack.append(context)
-    return [process]
+    with ThreadPoolExecutor(2) as threads, ExitStack() as servers:
+        first = servers.enter_context(started(tmp_path, *SMALL))
+        found = [
+            threads.submit(many, first.address, texts(event), window=WINDOW)
+            for many, event in zip((plain, with_a_loop), midway, strict=True)
+        ]
+        assert all(event.wait(PATIENCE) for event in midway)
+        first.signal(number)
+        first.wait()
+        servers.enter_context(started(tmp_path, *SMALL, "--listen", first.address))
+        for each in found:
+            assert texts_of(each.result(PATIENCE)) == list(numbered(count))

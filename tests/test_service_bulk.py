@@ -1,4 +1,4 @@
-"""A stream of items: each is answered for itself, and as many are under way as the window allows."""
+"""A stream of items: each is answered for itself, and no more are under way than the window."""
 
 import asyncio
 import logging
@@ -291,27 +291,28 @@ def test_a_stream_that_drains_answers_what_it_read(feed: Feed) -> None:
             running.stop()
             wait_until(lambda: not running.is_healthy(), "the drain")
             feed.send(Item(id="late", text="Hello."))
-        answered = set()
+        answers = [next(call) for _ in range(10)]
+        assert all(answer.translation.text for answer in answers)
+        assert by_id(answers).keys() == {str(n) for n in range(10)}
         with pytest.raises(grpc.RpcError) as error:
-            for answer in call:
-                assert answer.translation.text
-                answered.add(answer.id)
+            next(call)
         assert refusal_of(error.value).reason == "DRAINING"
-        assert answered == {str(n) for n in range(10)}
 
 
 def test_an_engine_that_is_lost_fails_items_that_wait_for_room(feed: Feed) -> None:
     """They are in no queue yet, so the engine itself can't tell them."""
-    with serving(settings_for(engine=few_rows(1), limits=LIMITS, grace=0.3)) as running:
-        with full(running):
-            call = running.stub.TranslateBulk(iter(feed), timeout=PATIENCE)
-            feed.send(*(Item(id=str(n), text="Hello.") for n in range(WINDOW)))
-            wait_until(lambda: items_read(running) == WINDOW)
-            running.stop()
-            errors = []
-            with pytest.raises(grpc.RpcError) as error:
-                errors += [read_status(answer.error) for answer in call]
-            assert refusal_of(error.value).reason == "DRAINING"
+    settings = settings_for(engine=few_rows(1), limits=LIMITS, grace=0.3)
+    with serving(settings) as running, full(running):
+        call = running.stub.TranslateBulk(iter(feed), timeout=PATIENCE)
+        feed.send(*(Item(id=str(n), text="Hello.") for n in range(WINDOW)))
+        wait_until(lambda: items_read(running) == WINDOW)
+        assert running.engine.waiting_requests < WINDOW
+        running.stop()
+        answers = [next(call) for _ in range(WINDOW)]
+        assert {read_status(answer.error).reason for answer in answers} == {"DRAINING"}
+        with pytest.raises(grpc.RpcError) as error:
+            next(call)
+        assert refusal_of(error.value).reason == "DRAINING"
 
 
 def test_a_stream_that_its_client_leaves_leaves_nothing(running: Running) -> None:

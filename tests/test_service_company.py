@@ -11,9 +11,9 @@ from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from service_running import PATIENCE, Running, few_rows, serving, settings_for
 
 CLIENTS = 16
-WHO = ("My old friend", "The woman next door", "Nobody here", "A young doctor", "Tom")
-DOES = ("reads the newspaper", "has lost the keys", "would like to swim", "does not know my name")
-WHEN = ("every morning", "when it rains", "on Monday", "because I asked", "before the others come")
+WHO = ("Tom", "My friend", "Nobody", "The doctor", "She")
+DOES = ("reads a lot", "is tired", "swims", "can wait")
+WHEN = ("today", "every day", "at home", "with me", "again")
 TEXTS = [
     f"{who} {does} {when}{mark}" for who in WHO for does in DOES for when in WHEN for mark in ".!"
 ]

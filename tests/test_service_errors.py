@@ -40,7 +40,7 @@ from service_running import (
 )
 
 SERVICE = "/dragoman.v1.TranslationService/"
-SECRET = "Xylophonist Zanzibar"  # not to be found in any error
+WORDS = "Xylophonist Zanzibar"  # not to be found in any error
 LIMITS = Limits(max_message_bytes=20_000, max_texts=8, max_source_tokens=400, max_target_tokens=256)
 LONG_SENTENCE = "word " * 300
 
@@ -61,7 +61,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def translate(running: Running, **fields: Any) -> Callable[[], object]:
-    request = pb.TranslateRequest(**{"texts": [SECRET], "model": "en-pt", **fields})
+    request = pb.TranslateRequest(**{"texts": [WORDS], "model": "en-pt", **fields})
     return lambda: running.stub.Translate(request, timeout=PATIENCE)
 
 
@@ -96,7 +96,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("options.max_tokens", {"max_tokens": 257}),
     ("options.max_tokens", {"max_tokens": 3, "min_tokens": 3}),
     ("options.min_tokens", {"min_tokens": 256}),
-    ("options.suppressed_pieces[1]", {"suppressed_pieces": ["▁de", SECRET]}),
+    ("options.suppressed_pieces[1]", {"suppressed_pieces": ["▁de", WORDS]}),
     ("options.suppressed_pieces", {"suppressed_pieces": ["▁de"] * 257}),
     ("options.suppressed_pieces", {"suppressed_pieces": ["</s>"]}),
     ("options.target_prefix", {"target_prefix": LONG_SENTENCE}),
@@ -163,13 +163,13 @@ def test_a_long_sentence_is_split_where_nothing_else_is_asked_for(running: Runni
 def test_a_bad_pair_to_score_is_refused_with_the_field(
     running: Running, pair: dict[str, Any], more: dict[str, Any], reason: str, field: str
 ) -> None:
-    one = pb.ScorePair(**{"source": SECRET, "target": SECRET, **pair})
+    one = pb.ScorePair(**{"source": WORDS, "target": WORDS, **pair})
     fields = {"pairs": [one] * more.pop("count", 1), "model": "en-pt", **more}
     found = refusal(lambda: running.stub.Score(pb.ScoreRequest(**fields)))
     expect(found, StatusCode.INVALID_ARGUMENT, reason, field)
 
 
-INVALID = b"\xff\xfe" + SECRET.encode()
+INVALID = b"\xff\xfe" + WORDS.encode()
 
 
 def field(number: int, value: bytes) -> bytes:
@@ -234,7 +234,7 @@ def test_a_call_that_there_is_not_is_unimplemented(running: Running) -> None:
     assert error.value.code() is StatusCode.UNIMPLEMENTED
 
 
-@pytest.mark.parametrize("name", ["en-fr", SECRET, "../en-pt", "EN-PT", "x" * 5000])
+@pytest.mark.parametrize("name", ["en-fr", WORDS, "../en-pt", "EN-PT", "x" * 5000])
 def test_an_unknown_model_is_not_found(running: Running, name: str) -> None:
     for call in (
         translate(running, model=name),
@@ -403,13 +403,11 @@ def test_a_server_that_drains_is_unavailable_for_new_calls_and_finishes_the_othe
 
 
 def test_what_is_not_done_when_the_grace_is_over_is_told_so() -> None:
-    with serving(settings_for(engine=few_rows(2), grace=0.3)) as running:
-        with full(running) as holding:
-            running.stop()
-            for call in holding:
-                with pytest.raises(grpc.RpcError) as error:
-                    call.result(PATIENCE)
-                expect(refusal_of(error.value), StatusCode.UNAVAILABLE, "DRAINING")
+    settings = settings_for(engine=few_rows(2), grace=0.3)
+    with serving(settings) as running, full(running) as holding:
+        running.stop()
+        for call in holding:
+            expect(refusal_of(call.exception(PATIENCE)), StatusCode.UNAVAILABLE, "DRAINING")
 
 
 def test_an_engine_that_fails_is_our_fault_and_the_next_call_is_fine(
@@ -460,7 +458,7 @@ def test_a_mistake_of_ours_says_nothing_but_the_request_id(
     running: Running, rpc: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def raise_an_error(*args: object) -> None:
-        raise RuntimeError(f"{SECRET} in /etc/passwd")
+        raise RuntimeError(f"{WORDS} in /etc/passwd")
 
     # Handlers were bound when the server began, but not what they use.
     monkeypatch.setattr(Models, "find", raise_an_error)

@@ -1,6 +1,5 @@
 """From the first moment to the exit code, with real signals to a real process."""
 
-import json
 import os
 import signal
 import socket
@@ -20,6 +19,7 @@ from grpc_health.v1 import health_pb2
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
+from dragoman_server.errors import BundleError, ServerError
 from service_process import COMMAND, SMALL, Process, is_serving, started
 from service_running import (
     LONG,
@@ -70,17 +70,20 @@ class Load:
 
 def test_at_sigterm_under_load_nothing_that_was_admitted_is_lost(tmp_path: Path) -> None:
     grace = 100
-    with started(tmp_path, *SMALL, "--grace", str(grace)) as process:
-        with process.connected() as (stub, _), ThreadPoolExecutor(12) as pool:
-            load = Load(stub)
-            clients = [pool.submit(load.call, client) for client in range(12)]
-            assert load.enough.wait(PATIENCE)
-            began = time.monotonic()
-            process.signal(signal.SIGTERM)
-            assert process.wait() == 0
-            assert time.monotonic() - began < grace
-            for client in clients:
-                client.result(PATIENCE)
+    with (
+        started(tmp_path, *SMALL, "--grace", str(grace)) as process,
+        process.connected() as (stub, _),
+        ThreadPoolExecutor(12) as pool,
+    ):
+        load = Load(stub)
+        clients = [pool.submit(load.call, client) for client in range(12)]
+        assert load.enough.wait(PATIENCE)
+        began = time.monotonic()
+        process.signal(signal.SIGTERM)
+        assert process.wait() == 0
+        assert time.monotonic() - began < grace
+        for client in clients:
+            client.result(PATIENCE)
     calls = {line["request_id"]: line for line in process.log if "rpc" in line}
     # What the server calls well done has come to its client, whole.
     assert {name for name, line in calls.items() if line["code"] == "OK"} == load.fine
@@ -256,38 +259,38 @@ def test_the_banner_says_what_is_served_and_where(tmp_path: Path) -> None:
         assert process.wait() == 0
 
 
-def refused_start(*arguments: str | Path) -> str:
-    """What ``dragoman serve`` says when it can't."""
+def test_a_server_that_can_not_start_says_why_in_a_line(tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
     run = subprocess.run(
-        [sys.executable, *COMMAND, "serve", *map(str, arguments)],
+        [sys.executable, *COMMAND, "serve", nowhere, "--metrics", "127.0.0.1:0"],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
     )
     assert run.returncode == 2
     assert run.stdout == ""
-    lines = [line for line in run.stderr.splitlines() if line.startswith("dragoman: ")]
-    assert len(lines) == 1, run.stderr
-    assert "Traceback" not in run.stderr
-    return lines[0]
+    assert run.stderr == f"dragoman: {nowhere}: no such bundle\n"
 
 
-def test_what_can_not_be_served_is_said_in_a_line(tmp_path: Path) -> None:
-    assert (
-        refused_start(tmp_path / "nowhere") == f"dragoman: {tmp_path / 'nowhere'}: no such bundle"
-    )
-    free = ("--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
-    damaged = variant(tmp_path, "damaged")
-    manifest = json.loads((damaged / "manifest.json").read_text())
-    (damaged / "manifest.json").write_text(json.dumps(manifest | {"source_language": "?"}))
-    assert "'?' is not a language tag" in refused_start(damaged, *free)
-    assert "no bundle could be loaded" in refused_start(damaged, *free, "--skip-refused")
+def test_a_bundle_that_can_not_be_served_is_refused(tmp_path: Path) -> None:
+    odd = variant(tmp_path, "odd", source="?")
+    with (
+        pytest.raises(BundleError, match=r"'[?]' is not a language tag"),
+        serving(settings_for(odd)),
+    ):
+        pass
+    nothing_left = settings_for(odd, skip_refused=True)
+    with pytest.raises(ServerError, match="no bundle could be loaded"), serving(nothing_left):
+        pass
 
 
-def test_an_address_that_is_taken_is_not_shared_in_silence(tmp_path: Path) -> None:
-    with started(tmp_path, *SMALL) as process:
-        metrics = process.metrics_address
-        assert "can't be listened on" in refused_start(MODEL, "--listen", process.address)
-        assert f"metrics can't be served on {metrics}" in refused_start(
-            MODEL, "--listen", "127.0.0.1:0", "--metrics", metrics
-        )
+def test_an_address_that_is_taken_is_not_shared_in_silence() -> None:
+    with serving(settings_for(engine=few_rows(1))) as running:
+        same = settings_for(listen=running.server.address)
+        with pytest.raises(ServerError, match="can't be listened on"), serving(same):
+            pass
+        metrics = running.server.metrics_address
+        same = settings_for(metrics=metrics)
+        with pytest.raises(ServerError, match=f"can't be served on {metrics}"), serving(same):
+            pass
+        assert running.translate("Hello.")

@@ -70,12 +70,9 @@ def test_languages_choose_the_model_that_suits_them_best(
 def test_a_name_chooses_the_model(running: Running, name: str) -> None:
     (translation,) = running.translate("Yes.", model=name)
     assert translation.model == name
-    (described,) = (
-        model
-        for model in running.stub.ListModels(pb.ListModelsRequest()).models
-        if model.name == name
-    )
-    assert running.stub.GetModel(pb.GetModelRequest(model=name)).model == described
+    described = running.stub.GetModel(pb.GetModelRequest(model=name)).model
+    assert described.name == name
+    assert described in running.stub.ListModels(pb.ListModelsRequest()).models
 
 
 def test_a_model_without_languages_is_chosen_by_name_only(running: Running) -> None:
@@ -135,9 +132,9 @@ def test_what_a_model_thinks_of_a_translation(running: Running) -> None:
 
 def test_two_bundles_of_one_name_are_refused(tmp_path: Path) -> None:
     same = variant(tmp_path, "en-pt")
-    with pytest.raises(ServerError, match="another bundle has the name 'en-pt' too"):
-        with serving(settings_for(MODEL, same)):
-            pass
+    refused = pytest.raises(ServerError, match="another bundle has the name 'en-pt' too")
+    with refused, serving(settings_for(MODEL, same)):
+        pass
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_a_key_that_is_not_the_certificates_is_refused_at_the_start(
     )
     for paths in ((certificate[0], other), (certificate[0], tmp_path / "nowhere")):
         settings = settings_for(tls_certificate=paths[0], tls_key=paths[1])
-        with pytest.raises(ServerError, match="are no use for TLS: [A-Z]"), serving(settings):
+        with pytest.raises(ServerError, match=r"are no use for TLS: [A-Z]"), serving(settings):
             pass
 
 

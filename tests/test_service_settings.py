@@ -221,7 +221,7 @@ def test_settings_that_are_wrong_are_refused_with_the_field(
 
 
 def test_a_bad_setting_is_one_line_for_whoever_runs_it(read: Read) -> None:
-    with pytest.raises(ServerError, match="^max_texts is 0: it must be at least 1$"):
+    with pytest.raises(ServerError, match=r"^max_texts is 0: it must be at least 1$"):
         read("x", "--max-texts", "0")
 
 

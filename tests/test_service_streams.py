@@ -29,7 +29,8 @@ from service_running import (
 
 PARAGRAPH = (
     "\tDear friend,\r\n\n“How are you?” he asked.  I paid $1,250.50 on 12/03/2024!\n"
-    "See https://example.org/a?b=c&d=é or write to jane.doe+x@example.com 🎉🇵🇹.\n\n   \n- One\n- Two\n"
+    "See https://example.org/a?b=c&d=é or write to jane.doe+x@example.com 🎉🇵🇹.\n"
+    "\n   \n- One\n- Two\n"
 )
 KEPT = ("https://example.org/a?b=c&d=é", "jane.doe+x@example.com", "🎉🇵🇹")
 FOREVER = "\n".join(["The sun is shining over the mountains."] * 100)
@@ -213,6 +214,7 @@ def test_nothing_is_left_of_a_call_that_is_cancelled_in_the_queue(
 
 def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing(running: Running) -> None:
     """Also while it is planned, or queued, in a thread."""
+    tasks = running.tasks()
     for number in range(30):
         request = pb.TranslateRequest(texts=["A word."] * 300, options=LONG)
         call = running.stub.Translate.future(request)
@@ -220,4 +222,5 @@ def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing(running: Running)
             assert running.is_healthy()
         call.cancel()
     running.wait_until_idle()
+    wait_until(lambda: running.tasks() <= tasks, "the end of all tasks")
     assert running.translate("Hello.")

@@ -65,6 +65,10 @@ def test_parts_fit_even_where_a_shorter_text_may_not(text: str) -> None:
     check(text, Span(0, len(text)), lambda part: len(part) < 2 or zlib.crc32(part.encode()) % 3 > 0)
 
 
+def test_what_fits_is_asked_of_a_part_as_it_is_given_to_the_model() -> None:
+    check("ab cd", Span(0, 5), lambda part: len(part) < 2 or part.endswith(" "))
+
+
 @given(text=TEXTS)
 def test_where_nothing_fits_each_letter_is_a_part(text: str) -> None:
     parts = split_overlong(text, Span(0, len(text)), lambda _: False)
@@ -89,6 +93,7 @@ def test_where_nothing_fits_each_letter_is_a_part(text: str) -> None:
         ("a wonderful day", 4, ["a", "wond", "erfu", "l", "day"]),
         # Scripts that have no spaces
         ("日本日本日、本日本日本日本", 8, ["日本日本日、", "本日本日本日本"]),
+        ("日本日本日、本日、日本", 8, ["日本日本日、", "本日、日本"]),
         # Not between a letter and its marks, unless these alone are too many
         ("abe\u0301e\u0301", 3, ["ab", "e\u0301", "e\u0301"]),
         ("e\u0301\u0301\u0301", 3, ["e\u0301\u0301", "\u0301"]),

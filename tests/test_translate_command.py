@@ -1,5 +1,6 @@
 """``dragoman translate`` and its neighbours, as processes against a real server."""
 
+import hashlib
 import json
 import os
 import pty
@@ -186,8 +187,6 @@ def test_a_resumed_run_remembers_which_lines_failed(at: dict[str, str], tmp_path
     # The bad line is mended in the partial run's note too, as if it had been good all along.
     note = tmp_path / ".out.partial.json"
     source.write_bytes(f"Hello.\n{LONG}\n".encode() + b"Hello.\nHello.\n")
-    import hashlib
-
     made_from = json.loads(note.read_text())
     made_from["text"] = hashlib.sha256(source.read_bytes()).hexdigest()
     note.write_text(json.dumps(made_from))
@@ -280,7 +279,9 @@ def test_tls_and_tokens(tmp_path: Path) -> None:
     def run(address: str, roots: Path, *more: str) -> subprocess.CompletedProcess[bytes]:
         # Its name is that of the certificate; the system says who that is, in numbers.
         name = f"localhost:{address.rpartition(':')[2]}"
-        return dragoman("models", "--json", "--address", name, "--root-certificates", roots, *more)
+        asked = ("models", "--json", "--address", name, "--root-certificates", roots, *more)
+        # gRPC writes of handshakes that fail, unless it is told not to before it is loaded.
+        return dragoman(*asked, environment={"GRPC_VERBOSITY": "NONE"})
 
     secured = settings_for(MODEL, tls_certificate=certificate, tls_key=key, tokens=tokens)
     with serving(secured) as running:

@@ -17,6 +17,10 @@ _CODES = {code.value[0]: code for code in BY_CODE}
 _TOO_LARGE = "larger than max"
 """What gRPC itself says of a message that it refuses, with the status of a server that is full."""
 
+_CUT_OFF = "Internal error from Core"
+"""What ``grpc.aio`` says where it was sending when the connection went, or the stream was ended; no
+server has said it."""
+
 
 def from_rpc_error(error: Any) -> CallError:
     """From what a call of gRPC raised, sync or async."""
@@ -25,6 +29,10 @@ def from_rpc_error(error: Any) -> CallError:
         return InvalidRequestError(
             "the request has more bytes than the server takes", code=code, reason="TOO_LARGE"
         )
+    if code is grpc.StatusCode.INTERNAL and message == _CUT_OFF:
+        code = grpc.StatusCode.UNAVAILABLE
+    if code is grpc.StatusCode.UNKNOWN and "Deadline Exceeded" in message:
+        code = grpc.StatusCode.DEADLINE_EXCEEDED  # so gRPC says it where it noticed a bit late
     status = Status(code=code.value[0], message=message)
     trailing = dict(error.trailing_metadata() or ())
     if _DETAILS in trailing:

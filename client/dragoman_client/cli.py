@@ -27,7 +27,6 @@ def _is_user_error(error: BaseException) -> TypeGuard[_UserError]:
 
 def main() -> None:
     """Run the command line. Every expected failure is one line on standard error."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what it knows is in our one line
     try:
         import typer
     except ModuleNotFoundError:

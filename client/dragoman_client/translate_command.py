@@ -27,7 +27,6 @@ from dragoman_client._errors import (
     ConfigurationError,
     InvalidRequestError,
     ServerError,
-    TimedOutError,
 )
 from dragoman_client._line_files import (
     ResumableOutput,
@@ -224,7 +223,7 @@ def _concerns_all(error: CallError) -> bool:
     """Whether every other line would fail with it too."""
     if isinstance(error, InvalidRequestError):
         return not error.field.startswith("text")
-    return not isinstance(error, ServerError | TimedOutError)
+    return not isinstance(error, ServerError)
 
 
 def _as_json(result: Translation | CallError) -> dict[str, Any]:

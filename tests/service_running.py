@@ -29,7 +29,7 @@ from dragoman_server.service.server import Server
 from dragoman_server.service.settings import Limits, ServerSettings
 
 MODEL = Path(__file__).parents[1] / "models" / "en-pt"
-PATIENCE = float(__import__("os").environ.get("PATIENCE", "120"))
+PATIENCE = 120.0
 """Seconds after which a test that waits fails; nothing waits that long."""
 LONG = pb.Options(min_tokens=255, max_tokens=256)
 """As many steps as the default model can take, whatever it says."""

@@ -20,7 +20,7 @@ def dragoman(*arguments: str, without: str | None = None) -> subprocess.Complete
 def test_help_lists_every_subcommand() -> None:
     run = dragoman("--help")
     assert run.returncode == 0
-    for command in ("train", "evaluate", "plot", "attention", "tokenize"):
+    for command in ("train", "evaluate", "plot", "attention", "tokenize", "serve", "translate"):
         assert command in run.stdout
 
 
@@ -56,3 +56,29 @@ def test_an_unknown_subcommand_is_a_usage_error() -> None:
     assert run.returncode == 2
     assert "trian" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_a_usage_error_is_one_line_that_names_the_help() -> None:
+    run = dragoman("translate", "--nope")
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert run.stderr.endswith("see 'dragoman translate --help'\n")
+
+
+def test_without_anything_help_is_shown() -> None:
+    run = dragoman()
+    assert (run.returncode, run.stderr) == (2, "")
+    assert "translate" in run.stdout
+
+
+def test_a_shell_can_complete_subcommands() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", RUN],
+        capture_output=True,
+        text=True,
+        env={
+            **{"PATH": "", "_DRAGOMAN_COMPLETE": "complete_bash"},
+            **{"COMP_WORDS": "dragoman trans", "COMP_CWORD": "1"},
+        },
+    )
+    assert run.stdout.split() == ["translate"]

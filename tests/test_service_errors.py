@@ -17,6 +17,7 @@ from grpc import StatusCode
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Report
 from dragoman_server.graphs import Graphs, StepResult
+from dragoman_server.service import calls
 from dragoman_server.service.models import Models, ServedModel
 from dragoman_server.service.settings import Limits
 from service_running import (
@@ -480,6 +481,18 @@ def test_a_mistake_of_ours_says_nothing_but_the_request_id(
     assert found.metadata["request_id"] in {
         record.facts["request_id"] for record in caplog.records if record.levelname == "ERROR"
     }
+
+
+@pytest.mark.parametrize("rpc", ["Translate", "TranslateStream", "TranslateBulk", "Score"])
+def test_a_mistake_of_ours_in_reading_a_message_ends_the_call_too(
+    running: Running, rpc: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raise_an_error(*args: object) -> None:
+        raise RuntimeError(WORDS)
+
+    monkeypatch.setattr(calls, "decode", raise_an_error)
+    found = refusal(raw(running, rpc, b""))
+    expect(found, StatusCode.INTERNAL, "INTERNAL")
 
 
 def test_the_request_id_is_the_clients_where_it_is_fit_for_a_log(

@@ -1,5 +1,6 @@
 """Health and reflection: what others' tools ask, before and while and after the server serves."""
 
+import asyncio
 import queue
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
+from dragoman_server.service.health import Health
 from service_running import (
     PATIENCE,
     Running,
@@ -107,6 +109,21 @@ def test_a_watcher_that_leaves_does_not_disturb_the_others() -> None:
             watcher.thread.join(PATIENCE)  # ended by the server
             assert not watcher.thread.is_alive()
             assert watcher.is_quiet
+
+
+def test_a_watcher_that_was_slow_is_told_the_newest() -> None:
+    """What changed while it was being written to is not lost to it."""
+
+    async def watch() -> list[int]:
+        health = Health((SERVICE,))
+        watching = health.Watch(health_pb2.HealthCheckRequest(), None)
+        seen = [(await anext(watching)).status]
+        health.set(serving=True)
+        async with asyncio.timeout(PATIENCE):
+            seen.append((await anext(watching)).status)
+        return seen
+
+    assert asyncio.run(watch()) == [Response.NOT_SERVING, Response.SERVING]
 
 
 def test_watchers_leave_nothing_behind(running: Running) -> None:

@@ -37,6 +37,12 @@ TEXT = "This is the first sentence. Here is another one!\nAnd the last of all."
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+@pytest.fixture
+def wedge(tmp_path: Path) -> Path:
+    """For as long as this file exists, an engine does not move."""
+    return tmp_path / "wedge"
+
+
 class Load:
     """Clients that call again and again until they are turned away."""
 
@@ -68,18 +74,27 @@ class Load:
             assert "".join(event.delta for event in deltas) == last.translation.text
 
 
-def test_at_sigterm_under_load_nothing_that_was_admitted_is_lost(tmp_path: Path) -> None:
+def test_at_sigterm_under_load_nothing_that_was_admitted_is_lost(
+    tmp_path: Path, wedge: Path
+) -> None:
     grace = 100
     with (
-        started(tmp_path, *SMALL, "--grace", str(grace)) as process,
-        process.connected() as (stub, _),
+        started(tmp_path, *SMALL, "--grace", str(grace), wedge=wedge) as process,
+        process.connected() as (stub, health),
         ThreadPoolExecutor(12) as pool,
     ):
         load = Load(stub)
         clients = [pool.submit(load.call, client) for client in range(12)]
         assert load.enough.wait(PATIENCE)
+        # What is under way takes a few seconds, so that the server has to wait for it.
+        wedge.touch()
+        age = 'dragoman_engine_heartbeat_age_seconds{model="en-pt"}'
+        wait_until(lambda: process.metrics()[age] > 0.2, "an engine that is held")
         began = time.monotonic()
         process.signal(signal.SIGTERM)
+        wait_until(lambda: not is_serving(health), "the drain")
+        wait_until(lambda: process.metrics()[age] > 3, "a while")
+        wedge.unlink()
         assert process.wait() == 0
         assert time.monotonic() - began < grace
         for client in clients:
@@ -101,12 +116,6 @@ def test_at_sigterm_under_load_nothing_that_was_admitted_is_lost(tmp_path: Path)
     messages = [line["message"] for line in process.log]
     assert messages.index("now serving") < messages.index("told to stop by SIGTERM")
     assert messages.index("told to stop by SIGTERM") < messages.index("now draining")
-
-
-@pytest.fixture
-def wedge(tmp_path: Path) -> Path:
-    """For as long as this file exists, an engine does not move."""
-    return tmp_path / "wedge"
 
 
 def calls_that_hang(process: Process, stub: TranslationServiceStub, wedge: Path) -> list[Any]:

@@ -189,6 +189,12 @@ def test_calls_at_a_time_are_limited_and_health_is_not(limits: Limits) -> None:
                 assert running.is_healthy()
                 if limits.max_streams == 2:
                     assert running.stub.ListModels(pb.ListModelsRequest()).models
+                streams.pop().cancel()  # a place for one
+                wait_until(lambda: running.server.calls.under_way == 1)
+                streams.append(running.stub.TranslateStream(request, timeout=PATIENCE))
+                wait_until(lambda: running.server.calls.under_way == 2)
+                found = refusal(lambda: list(running.stub.TranslateStream(request)))
+                assert found.reason == "TOO_MANY_CALLS"
             assert all([*stream][-1].translation.text for stream in streams)
             running.wait_until_idle()
 

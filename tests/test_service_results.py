@@ -14,7 +14,6 @@ from service_running import (
     Running,
     few_rows,
     refusal,
-    reports_of,
     serving,
     settings_for,
     wait_until,
@@ -122,29 +121,37 @@ def test_a_prefix_is_not_repeated_with_the_pieces(running: Running) -> None:
     assert found.text.count("Oi") == 1
 
 
-def test_what_was_admitted_is_not_refused_when_it_is_done_again() -> None:
+def test_what_was_admitted_is_not_refused_when_it_is_done_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Others came meanwhile, and the queue is full."""
     with serving(settings_for(engine=few_rows(1), limits=Limits(queue_requests=1))) as running:
         (expected,) = running.translate(MASKED, options=CUT)
-        gate = Gate()
+        before, after = Gate(), Gate()
+        engine, room = running.engine, next(iter(running.server.models)).dispatcher._room
+        deliver = engine._deliver
 
         def hold(report: Report) -> None:
             if report.answers:
-                gate(report)
+                before(report)
+            deliver(report)
+            if report.answers:
+                after(report)
 
-        other = pb.TranslateRequest(texts=["Hello."])
-        with reports_of(running.engine) as reports:
-            reports.at_report = hold
-            request = pb.TranslateRequest(texts=[MASKED], options=CUT)
-            call = running.stub.Translate.future(request, timeout=PATIENCE)
-            gate.wait()
-            others = []
-            for number in range(2):  # as many as there are rows
-                others.append(running.stub.Translate.future(other, timeout=PATIENCE))
-                wait_until(lambda n=number: running.engine.waiting_requests == n + 1)
-            assert refusal(lambda: running.stub.Translate(other)).reason == "QUEUE_FULL"
-            gate.open()
-            assert list(call.result(PATIENCE).translations) == [expected]
+        monkeypatch.setattr(engine, "_deliver", hold)
+        request = pb.TranslateRequest(texts=[MASKED], options=CUT)
+        call = running.stub.Translate.future(request, timeout=PATIENCE)
+        before.wait()
+        others = []
+        for number in range(2):  # as many as there are rows
+            other = pb.TranslateRequest(texts=["Hello."])
+            others.append(running.stub.Translate.future(other, timeout=PATIENCE))
+            wait_until(lambda n=number: engine.waiting_requests == n + 1)
+        assert refusal(lambda: running.stub.Translate(other)).reason == "QUEUE_FULL"
+        before.open()
+        wait_until(lambda: call.done() or bool(room._waiters), "the second attempt")
+        after.open()
+        assert list(call.result(PATIENCE).translations) == [expected]
         assert all(each.result(PATIENCE).translations for each in others)
 
 

@@ -443,7 +443,9 @@ def test_an_alignment_is_drawn_whole_or_not_at_all(at: dict[str, str], tmp_path:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 
     whole = picture.read_bytes()
-    run = dragoman(*arguments, environment=cache, preexec_fn=limit)
-    assert error_of(run, 1) == f"{picture}: File too large"
+    for name in ("picture.png", "picture.svg"):
+        output = tmp_path / name
+        run = dragoman(*arguments[:3], output, environment=cache, preexec_fn=limit)
+        assert error_of(run, 1) == f"{output}: File too large"
     assert picture.read_bytes() == whole
     assert sorted(each.name for each in tmp_path.iterdir()) == ["cache", "picture.png"]

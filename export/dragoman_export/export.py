@@ -222,7 +222,10 @@ def _provenance(config: dict[str, Any]) -> dict[str, Any]:
             key: [Path(path).name for path in value] if key in _PATHS else value
             for key, value in provenance["recipe"]["data"].items()
         }
-        provenance["recipe"] = {**provenance["recipe"], "data": data}
+        training = dict(provenance["recipe"].get("training") or {})
+        if training.get("initial"):
+            training["initial"] = Path(training["initial"]).name
+        provenance["recipe"] = {**provenance["recipe"], "data": data, "training": training}
     return provenance
 
 

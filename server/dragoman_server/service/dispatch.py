@@ -154,7 +154,6 @@ class Dispatcher:
         self._check_failure()
         self._room.clear()
         await self._room.wait()
-        self._check_failure()
 
     def expected_wait(self, priority: int) -> float | None:
         """Seconds that a new request would wait at least; None where that is not known."""

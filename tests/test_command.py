@@ -77,8 +77,10 @@ def test_a_shell_can_complete_subcommands() -> None:
         capture_output=True,
         text=True,
         env={
-            **{"PATH": "", "_DRAGOMAN_COMPLETE": "complete_bash"},
-            **{"COMP_WORDS": "dragoman trans", "COMP_CWORD": "1"},
+            "PATH": "",
+            "_DRAGOMAN_COMPLETE": "complete_bash",
+            "COMP_WORDS": "dragoman trans",
+            "COMP_CWORD": "1",
         },
     )
     assert run.stdout.split() == ["translate"]

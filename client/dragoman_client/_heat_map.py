@@ -23,7 +23,9 @@ def draw(alignment: Alignment, path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        raise ConfigurationError("a picture needs matplotlib: pip install matplotlib") from None
+        raise ConfigurationError(
+            "a picture needs matplotlib: pip install 'dragoman[plot]'"
+        ) from None
 
     columns, rows = len(alignment.source_pieces), len(alignment.target_pieces)
     figure = Figure(figsize=(2 + 0.4 * columns, 1.5 + 0.35 * rows), layout="constrained")

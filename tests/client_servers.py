@@ -1,6 +1,7 @@
 """What tests of the SDK and the command need: certificates, tokens, servers that say one thing."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -176,7 +177,11 @@ def running_dragoman(
     """Runs the command beside a test, which talks with it."""
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], env=_environment(environment), **{**pipes, **more}
+        [*COMMAND, *map(str, arguments)],
+        env=_environment(environment),
+        # Who runs the tests in the background has Ctrl-C ignored, and so would the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **{**pipes, **more},
     )
     try:
         yield process

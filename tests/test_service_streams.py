@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from dragoman.v1 import translation_pb2 as pb
+from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.engine.core import Failure
 from service_running import (
     CALLS,
@@ -210,6 +211,23 @@ def test_nothing_is_left_of_a_call_that_is_cancelled_in_the_queue(
         wait_until(lambda: running.engine.waiting == 0, "an empty queue")
     assert first.result(PATIENCE).translations
     running.wait_until_idle()
+
+
+def test_a_client_that_goes_while_it_is_written_to_is_no_mistake_of_ours(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It reads nothing, so that an answer is always on its way; then it is gone."""
+    caplog.set_level(logging.INFO)
+    small = (("grpc.http2.lookahead_bytes", 65_536), ("grpc.http2.bdp_probe", 0))
+    items = [pb.TranslateBulkRequest(id=str(n), text="1234567890 " * 1000) for n in range(100)]
+    for _ in range(10):
+        channel = running.connect(*small)
+        call = TranslationServiceStub(channel).TranslateBulk(iter(items))
+        assert next(call).id
+        channel.close()
+        running.wait_until_idle()
+    assert {fact["code"] for fact in facts_of(caplog.records)} == {"CANCELLED"}
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
 
 
 def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing(running: Running) -> None:

@@ -46,9 +46,10 @@ def _not_utf8(raw: bytes, kind: type[Message]) -> str | None:
 
 def _invalid(message: Message, prefix: str = "") -> Iterator[str]:
     for field, value in message.ListFields():
-        values = list(value) if field.is_repeated else [value]
-        for number, item in enumerate(values):
-            path = f"{prefix}{field.name}" + (f"[{number}]" if field.is_repeated else "")
+        # Older versions of protobuf can't be asked whether a field is repeated.
+        is_single = isinstance(value, Message | bytes | int | float)
+        for number, item in enumerate([value] if is_single else value):
+            path = f"{prefix}{field.name}" + ("" if is_single else f"[{number}]")
             if field.type == FieldDescriptor.TYPE_MESSAGE:
                 yield from _invalid(item, f"{path}.")
             elif field.type == FieldDescriptor.TYPE_BYTES and not _is_utf8(item):

@@ -8,7 +8,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 RUN ?= runs/reverse
 PROTOC := .venv-protos
 
-.PHONY: run toy test lint format protos bench clean
+.PHONY: run toy test test-slow lint format protos bench clean
 
 ## run: serve the default model on this machine, and translate with it
 run: $(VENV)/.run
@@ -22,9 +22,13 @@ toy: $(VENV)/.toy
 	$(BIN)/dragoman plot $(RUN)
 	$(BIN)/dragoman attention $(RUN) "d r a g o m a n" --output $(RUN)/attention.png
 
-## test: the whole test suite
+## test: the test suite
 test: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses 2 --dist worksteal
+
+## test-slow: what the test suite leaves out because it takes minutes
+test-slow: $(VENV)/.dev
+	$(BIN)/pytest -m slow
 
 ## lint: formatting, lint and types
 lint: $(VENV)/.dev

@@ -15,6 +15,8 @@ from dragoman_training.checkpoint import Checkpoint, find_checkpoint
 from dragoman_training.errors import CorpusError
 from dragoman_training.logs import read_metrics
 
+pytestmark = pytest.mark.slow  # a whole training
+
 RECIPE = Path(__file__).parent.parent / "recipes" / "reverse.toml"
 
 

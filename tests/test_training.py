@@ -378,7 +378,10 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_no_litter(recipe: Path, tmp_
 
 @pytest.mark.parametrize(
     ("setting", "tolerance"),
-    [("training.precision=bfloat16", 0.02), ("training.compile=true", 1e-4)],
+    [
+        ("training.precision=bfloat16", 0.02),
+        pytest.param("training.compile=true", 1e-4, marks=pytest.mark.slow),  # compiles C++
+    ],
 )
 def test_other_ways_to_compute_follow_plain_float32(
     recipe: Path, tmp_path: Path, setting: str, tolerance: float

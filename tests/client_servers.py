@@ -1,7 +1,6 @@
 """What tests of the SDK and the command need: certificates, tokens, servers that say one thing."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +25,11 @@ from service_running import PATIENCE
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - of a test
 COMMAND = (sys.executable, "-W", "error", "-m", "dragoman_client")
+# Python's own way to change a process before it begins forks gRPC's threads too, and they complain.
+SMALL_FILES = ("bash", "-c", 'ulimit -f 1 && exec "$@"', "bash")
+"""Before a command: it can write 1,024 bytes to a file."""
+CTRL_C = ("env", "--default-signal=INT")
+"""Before a command: it hears Ctrl-C, which who runs tests in the background has ignored."""
 
 
 def make_certificate(directory: Path, *, expired: bool = False) -> tuple[Path, Path]:
@@ -155,11 +159,12 @@ def dragoman(
     *arguments: str | Path,
     given: bytes | None = None,
     environment: Mapping[str, str] | None = None,
+    before: tuple[str, ...] = (),
     **more: Any,
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs the command to its end."""
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
+        [*before, *COMMAND, *map(str, arguments)],
         input=given,
         capture_output=True,
         env=_environment(environment),
@@ -177,10 +182,8 @@ def running_dragoman(
     """Runs the command beside a test, which talks with it."""
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
+        [*CTRL_C, *COMMAND, *map(str, arguments)],
         env=_environment(environment),
-        # Who runs the tests in the background has Ctrl-C ignored, and so would the command.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         **{**pipes, **more},
     )
     try:

@@ -481,6 +481,7 @@ def test_a_run_goes_on_exactly(tmp_path: Path, attention: str) -> None:
     assert losses(killed) == losses(whole)
 
 
+@pytest.mark.slow  # bfloat16 is slow on most CPUs
 @pytest.mark.parametrize("attention", ["none", "additive"])
 def test_bfloat16_follows_float32(tmp_path: Path, attention: str) -> None:
     recipe = tmp_path / "recipe.toml"

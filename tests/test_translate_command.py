@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import pty
-import resource
 import select
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 
 from client_servers import (
     COMMAND,
+    SMALL_FILES,
     TOKEN,
     dragoman,
     error_of,
@@ -315,11 +315,8 @@ def test_a_full_disk_behind_standard_output(at: dict[str, str], arguments: tuple
 def test_a_full_disk_behind_an_output(at: dict[str, str], tmp_path: Path) -> None:
     source, output = write_lines(tmp_path / "in", 200), tmp_path / "out"
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
-
     asked = ("translate", "--file", source, "--output", output)
-    run = dragoman(*asked, environment=at, preexec_fn=limit)
+    run = dragoman(*asked, environment=at, before=SMALL_FILES)
     assert error_of(run, 1) == f"{output}: File too large"
     assert not output.exists()
     assert dragoman(*asked, "--resume", environment=at).returncode == 0
@@ -439,13 +436,10 @@ def test_an_alignment_is_drawn_whole_or_not_at_all(at: dict[str, str], tmp_path:
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert run.stdout.decode().splitlines()[1] == str(picture)
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
-
     whole = picture.read_bytes()
     for name in ("picture.png", "picture.svg"):
         output = tmp_path / name
-        run = dragoman(*arguments[:3], output, environment=cache, preexec_fn=limit)
+        run = dragoman(*arguments[:3], output, environment=cache, before=SMALL_FILES)
         assert error_of(run, 1) == f"{output}: File too large"
     assert picture.read_bytes() == whole
     assert sorted(each.name for each in tmp_path.iterdir()) == ["cache", "picture.png"]

@@ -37,12 +37,9 @@ class DistilReport:
 
 
 class Teacher:
-    """A bundle that translates text, a sentence each, as a context manager.
+    """A bundle that translates text, a sentence each, as a context manager."""
 
-    With several teachers, each has its share of the cores.
-    """
-
-    def __init__(self, path: Path, share: int = 1) -> None:
+    def __init__(self, path: Path) -> None:
         bundle = read_bundle(path)
         manifest = bundle.manifest
         self.languages = (manifest.source_language, manifest.target_language)
@@ -107,7 +104,7 @@ def distil(
     """
     report = DistilReport()
     with ExitStack() as stack:
-        teachers = [stack.enter_context(Teacher(path, len(bundles))) for path in bundles]
+        teachers = [stack.enter_context(Teacher(path)) for path in bundles]
         for path, teacher in zip(bundles, teachers, strict=True):
             if teacher.languages != teachers[0].languages:
                 raise ExportError(f"{path}: translates {teacher.languages}, not like the others")

@@ -205,28 +205,28 @@ def _write(
         target_tokenizer=list(tokenizers)[-1],
         alignment_layer=alignment_layer,
         licence=settings.licence,
-        provenance=_provenance(config),
+        provenance=provenance(config),
         made_with={
             package: version(package) for package in ("dragoman", "torch", "onnx", "onnxruntime")
         },
     )
 
 
-def _provenance(config: dict[str, Any]) -> dict[str, Any]:
+def provenance(config: dict[str, Any]) -> dict[str, Any]:
     """What made the model; of the files that it was trained on, the names without directories."""
-    provenance: dict[str, Any] = {
+    told: dict[str, Any] = {
         key: config[key] for key in ("data", "progress", "recipe") if key in config
     }
-    if "recipe" in provenance:
+    if "recipe" in told:
         data = {
             key: [Path(path).name for path in value] if key in _PATHS else value
-            for key, value in provenance["recipe"]["data"].items()
+            for key, value in told["recipe"]["data"].items()
         }
-        training = dict(provenance["recipe"].get("training") or {})
+        training = dict(told["recipe"].get("training") or {})
         if training.get("initial"):
             training["initial"] = Path(training["initial"]).name
-        provenance["recipe"] = {**provenance["recipe"], "data": data, "training": training}
-    return provenance
+        told["recipe"] = {**told["recipe"], "data": data, "training": training}
+    return told
 
 
 def write_graphs(

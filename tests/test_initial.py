@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from dragoman_export.export import provenance
 from dragoman_training.checkpoint import Checkpoint, weights_of
 from dragoman_training.distributed import World
 from dragoman_training.errors import CheckpointError, RecipeError
@@ -126,3 +127,13 @@ def test_a_run_that_began_otherwise_does_not_take_it_up(
     train(begun, tmp_path / "second", Observer())
     with pytest.raises(RecipeError, match=r"was prepared with training\.initial"):
         train(plain, tmp_path / "second", Observer())
+
+
+def test_a_bundle_does_not_say_where_the_first_model_was(
+    first: Path, other_text: tuple[Path, Path], tmp_path: Path
+) -> None:
+    train(recipe_of(other_text, initial=str(first)), tmp_path / "second", Observer())
+    config = Checkpoint.load(tmp_path / "second" / "final").config
+    told = provenance(config)
+    assert told["recipe"]["training"]["initial"] == "first"
+    assert str(tmp_path) not in json.dumps(told)

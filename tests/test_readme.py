@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 COLOURS = re.compile(r"\x1b\[\d*m")
@@ -30,7 +28,6 @@ def shown() -> list[str]:
     return [line for line in block[1].splitlines() if line and not varies.search(line)]
 
 
-@pytest.mark.skipif(not (Path(sys.executable).parent / "dragoman").exists(), reason="not installed")
 def test_make_run_prints_what_the_readme_shows() -> None:
     listen = f"127.0.0.1:{free_port()}"
     run = subprocess.Popen(

@@ -91,6 +91,7 @@ VALUES: dict[str, tuple[str, object]] = {
     "max_client_calls": ("18", 18),
     "max_streams": ("19", 19),
     "bulk_window": ("20", 20),
+    "stream_window": ("24", 24),
     "max_deadline": ("21.5", 21.5),
     "grace": ("22.5", 22.5),
     "stall": ("23.5", 23.5),

@@ -123,7 +123,9 @@ class Watch:
 
     def check(self) -> None:
         """The rows are free with the turn after the one that was running."""
-        (told,), (ended,) = self.cancelled_at, self.ended_at
+        (ended,) = self.ended_at
+        assert self.cancelled_at, "the engine was not told"
+        told = max(self.cancelled_at)  # of each request that the stream's sentences came in
         assert told <= ended, "the handler had ended, and the engine was not told"
         freed = [
             number

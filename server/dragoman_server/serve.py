@@ -166,6 +166,9 @@ def serve(
     bulk_window: Annotated[
         int, _option(_LIMITS, "bulk-window", "Items of a bulk stream that are read ahead.")
     ] = 64,
+    stream_window: Annotated[
+        int, _option(_LIMITS, "stream-window", "Sentences of a stream translated ahead.")
+    ] = 128,
     max_deadline: Annotated[
         float, _option(_LIMITS, "max-deadline", "Seconds that a call may take.")
     ] = 300.0,

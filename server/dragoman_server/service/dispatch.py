@@ -58,6 +58,10 @@ class Work:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Nobody waits for it any more: what is not answered is cancelled."""
         self.is_left = True  # before the request is looked at: whoever queues it does the reverse
         if self.request is not None and not self.is_answered:
             self._engine.cancel(self.request)
@@ -135,7 +139,7 @@ class Dispatcher:
                 queued=lambda request: self._begin(work, request),
             )
             if work.is_left:  # while this was going on
-                work.__exit__(None, None, None)
+                work.leave()
 
         try:
             if len(sentences) > _INLINE_SENTENCES:
@@ -226,5 +230,5 @@ async def _in_thread(queue: Callable[[], None], work: Work) -> None:
     try:
         await asyncio.to_thread(queue)
     except asyncio.CancelledError:
-        work.__exit__(None, None, None)
+        work.leave()
         raise

@@ -11,7 +11,7 @@ from dragoman_server.service.calls import BULK_RPC, Call, Calls
 from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.service.models import Models, ServedModel
 from dragoman_server.service.score import score
-from dragoman_server.service.translate import Job
+from dragoman_server.service.translate import Job, Queueing
 
 _DESCRIPTOR = pb.DESCRIPTOR.services_by_name["TranslationService"]
 SERVICE: str = _DESCRIPTOR.full_name
@@ -57,7 +57,8 @@ class Handlers:
     async def translate_stream(
         self, request: pb.TranslateStreamRequest, call: Call
     ) -> AsyncGenerator[pb.TranslateStreamResponse, None]:
-        job = Job(self.model(request, call), request.options, call, self._limits)
+        queueing = Queueing(flow=next(self._flows))  # its sentences come in several requests
+        job = Job(self.model(request, call), request.options, call, self._limits, queueing)
         (text,) = await job.plan([request.text], ["text"])
         async with aclosing(job.stream(text)) as events:  # its rows are free when this ends
             async for event in events:

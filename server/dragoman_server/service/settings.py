@@ -33,6 +33,8 @@ class Limits:
     """Of these, streams."""
     bulk_window: int = 64
     """Items of a bulk stream that are read before the first of them is answered."""
+    stream_window: int = 128
+    """Sentences of a stream that are translated before the first of them is sent."""
     max_deadline: float = 300.0
     """Seconds that a call may take, whatever its client says. Bulk streams have no end."""
 

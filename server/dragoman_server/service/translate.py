@@ -4,7 +4,6 @@ texts → parts of each → a request of the engine → answers → translations
 """
 
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,6 +12,7 @@ from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Answer, NewToken, Sentence
 from dragoman_server.engine.jobs import SentenceError
 from dragoman_server.service import convert, offload, results
+from dragoman_server.service.ahead import Ahead
 from dragoman_server.service.calls import Call
 from dragoman_server.service.dispatch import INTERACTIVE, Work
 from dragoman_server.service.errors import InvalidArgumentError, OverloadedError
@@ -111,24 +111,28 @@ class Job:
         """Text as soon as it is certain, in order; then the translation."""
         done: list[Done] = []
         reached = 0
-        if text.parts:
-            with await self._submit([(text, part) for part in text.parts], stream=True) as work:
-                in_order = _InOrder(work)
-                for number, part in enumerate(text.parts):
-                    yield text.text[reached : part.span.start]
-                    reached = part.span.end
-                    # What is masked can't be shown before it is known that it can be restored.
-                    grows = None if part.masked.kept else TextStream(self._model.target)
-                    while isinstance(event := await in_order.next(number), NewToken):
-                        if grows is not None and event.token != self._end:
-                            yield grows.add(event.token)
-                    if grows is not None:
-                        done.append(self._done((text, part), event))
-                        yield done[-1].text[grows.sent :]
-                    else:
-                        mended = await self._mended(text, part, event)
-                        done += mended
-                        yield _within(text.text, part, mended)
+        ahead = Ahead(
+            [(text, part) for part in text.parts],
+            self._limits.stream_window,
+            submit=lambda some: self._submit(some, stream=True),
+            wait_for_room=self._model.dispatcher.wait_for_room,
+        )
+        with ahead:
+            for number, part in enumerate(text.parts):
+                yield text.text[reached : part.span.start]
+                reached = part.span.end
+                # What is masked can't be shown before it is known that it can be restored.
+                grows = None if part.masked.kept else TextStream(self._model.target)
+                while isinstance(event := await ahead.next(number), NewToken):
+                    if grows is not None and event.token != self._end:
+                        yield grows.add(event.token)
+                if grows is not None:
+                    done.append(self._done((text, part), event))
+                    yield done[-1].text[grows.sent :]
+                else:
+                    mended = await self._mended(text, part, event)
+                    done += mended
+                    yield _within(text.text, part, mended)
         yield text.text[reached:]
         made = await self._apart(lambda: self._translation(text, done))
         self._call.count("target_tokens", made.target_tokens)
@@ -219,22 +223,6 @@ class Job:
     @property
     def _end(self) -> int:
         return self._model.bundle.manifest.special_ids.end
-
-
-class _InOrder:
-    """The events of several sentences, one sentence after the other; later ones are held back."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._held: dict[int, deque[NewToken | Answer]] = {}
-
-    async def next(self, sentence: int) -> NewToken | Answer:
-        """A sentence's next token, and at last its answer."""
-        held = self._held.setdefault(sentence, deque())
-        while not held:
-            event = await self._work.event()
-            self._held.setdefault(event.ticket.sentence, deque()).append(event)
-        return held.popleft()
 
 
 def _within(text: str, part: Part, done: Sequence[Done]) -> str:

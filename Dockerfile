@@ -1,0 +1,121 @@
+# Two images of one file:
+#
+#   docker build --target cpu --tag dragoman .
+#   docker build --target gpu --tag dragoman:gpu .
+#
+# docs/operations.md says how to run them. `make test-image` builds and runs the first without Docker.
+
+ARG CPU_BASE=debian:trixie-slim
+# onnxruntime-gpu from 1.28 on is built for CUDA 13 and cuDNN 9.
+ARG GPU_BASE=nvidia/cuda:13.0.2-cudnn-runtime-ubuntu24.04
+
+
+# The wheel, made once for both. Python is the base system's own in all stages, so that an environment
+# that is made in one runs in another.
+FROM ${CPU_BASE} AS wheel
+# Versions of the system's packages are not pinned: Debian and Ubuntu keep only the newest of each,
+# and the newest is the one with the security fixes.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates python3-venv \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+COPY constraints.txt ./
+RUN python3 -m venv /opt/build \
+    && /opt/build/bin/pip install --no-cache-dir --constraint constraints.txt hatchling
+COPY pyproject.toml README.md LICENSE ./
+COPY protos protos
+COPY client client
+COPY server server
+# Training and export are not copied, so their packages are not in this wheel; commands that would be
+# looked for in them must not be announced either.
+RUN sed --in-place --regexp-extended '/= "dragoman_(training|export)\./d' pyproject.toml \
+    && /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel .
+
+
+FROM wheel AS cpu-packages
+# Without pip in the end: nothing is installed into a running container.
+RUN python3 -m venv /opt/dragoman \
+    && /opt/dragoman/bin/pip install --no-cache-dir --constraint constraints.txt \
+        "$(echo /wheel/*.whl)[server]" \
+    && /opt/dragoman/bin/pip uninstall --yes pip
+
+
+FROM ${GPU_BASE} AS gpu-packages
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates python3-venv \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+COPY constraints.txt ./
+COPY --from=wheel /wheel /wheel
+RUN python3 -m venv /opt/dragoman \
+    && /opt/dragoman/bin/pip install --no-cache-dir --constraint constraints.txt \
+        "$(echo /wheel/*.whl)[server-gpu]" \
+    && /opt/dragoman/bin/pip uninstall --yes pip
+
+
+FROM ${GPU_BASE} AS gpu
+# tini is PID 1: it passes signals on, also those that come before Python has its handlers, and takes
+# care of orphans.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends python3 tini \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=gpu-packages /opt/dragoman /opt/dragoman
+# Nothing is written at run time, so that the root can be read-only. A server that is reachable wants
+# TLS and tokens, or to be told DRAGOMAN_ALLOW_OPEN=true by whoever protects it otherwise.
+# No bundle is inside: the default model is int8, and CUDA needs float16. Mount one, and name it in
+# DRAGOMAN_BUNDLES.
+ENV PATH=/opt/dragoman/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    DRAGOMAN_DEVICE=cuda \
+    DRAGOMAN_LISTEN=0.0.0.0:50051 \
+    DRAGOMAN_METRICS=0.0.0.0:9464 \
+    DRAGOMAN_LOG_FORMAT=json
+# By number, so that Kubernetes can see that it is not root.
+USER 10001:10001
+WORKDIR /models
+EXPOSE 50051 9464
+HEALTHCHECK --interval=30s --timeout=10s --start-period=5m --retries=3 CMD ["dragoman", "health"]
+ENTRYPOINT ["/usr/bin/tini", "--", "dragoman"]
+CMD ["serve"]
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Dragoman" \
+      org.opencontainers.image.description="Translation over gRPC on GPUs" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.licenses="Apache-2.0"
+
+
+# The last stage is what is built where no target is named.
+FROM ${CPU_BASE} AS cpu
+# tini as above.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends python3 tini \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=cpu-packages /opt/dragoman /opt/dragoman
+# With its card, which its licence wants to go along.
+COPY models/en-pt.md /models/
+COPY models/en-pt /models/en-pt
+ENV PATH=/opt/dragoman/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    DRAGOMAN_BUNDLES=/models/en-pt \
+    DRAGOMAN_LISTEN=0.0.0.0:50051 \
+    DRAGOMAN_METRICS=0.0.0.0:9464 \
+    DRAGOMAN_LOG_FORMAT=json
+USER 10001:10001
+WORKDIR /models
+EXPOSE 50051 9464
+HEALTHCHECK --interval=30s --timeout=10s --start-period=5m --retries=3 CMD ["dragoman", "health"]
+ENTRYPOINT ["/usr/bin/tini", "--", "dragoman"]
+CMD ["serve"]
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Dragoman" \
+      org.opencontainers.image.description="Translation over gRPC, with an English to Portuguese model" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.licenses="Apache-2.0 AND CC-BY-2.0"

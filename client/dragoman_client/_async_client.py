@@ -106,8 +106,12 @@ class AsyncClient:
         model: str | None = None,
         options: Options | None = None,
         timeout: float | None = None,
+        ended: Callable[[Translation], None] | None = None,
     ) -> AsyncIterator[str]:
-        """Pieces of the translation as they come; together they are the translation."""
+        """Pieces of the translation as they come; together they are the translation.
+
+        ``ended`` is given the whole of it, with score and counts, after the last piece.
+        """
         request = Job(source, target, model, options).stream(text)
         until = self._until(timeout)
         attempt = 1
@@ -119,6 +123,8 @@ class AsyncClient:
                     if response.WhichOneof("event") == "delta":
                         begun = True
                         yield response.delta
+                    elif ended is not None:
+                        ended(_results.translation(response.translation))
                 return
             except grpc.RpcError as raised:
                 error = from_rpc_error(raised)

@@ -1,0 +1,239 @@
+"""``dragoman bench``: load on a server, and what it came to."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dragoman_client._endpoint_options import (
+    DEFAULT_ADDRESS,
+    AddressOption,
+    RootsOption,
+    TimeoutOption,
+    TlsOption,
+    TokenOption,
+    connected,
+)
+from dragoman_client._errors import ConfigurationError
+from dragoman_client._options import Options
+from dragoman_client.cli import INTERRUPTED
+from dragoman_client.commands import ModelOption, SourceOption, TargetOption
+
+if TYPE_CHECKING:  # what it needs is imported when it is called
+    from dragoman_client._async_client import AsyncClient
+    from dragoman_client._bench_run import Run
+
+NONE_MET = 5
+"""Exit code where no rate meets the target."""
+_LEAST_TRIAL = 4
+"""Targets that a trial of a rate takes: until then a queue that grows can look like one that does
+not."""
+_LOAD, _WHAT, _SHOWN = "Load", "What is translated", "What is shown"
+
+
+def bench(
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            "-r",
+            rich_help_panel=_LOAD,
+            help="Open loop: so many calls a second, at random moments, however the server does.",
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int,
+        typer.Option(
+            "--concurrency", "-c", rich_help_panel=_LOAD, help="Closed loop: calls under way."
+        ),
+    ] = 8,
+    seconds: Annotated[
+        float, typer.Option("--seconds", "-n", rich_help_panel=_LOAD, help="How long.")
+    ] = 10.0,
+    calls: Annotated[
+        int | None,
+        typer.Option(rich_help_panel=_LOAD, help="So many instead, in a closed loop."),
+    ] = None,
+    warm_up: Annotated[
+        float, typer.Option(rich_help_panel=_LOAD, help="Seconds before, which do not count.")
+    ] = 1.0,
+    find_rate: Annotated[
+        bool,
+        typer.Option(
+            "--find-rate",
+            rich_help_panel=_LOAD,
+            help="Look for the highest rate that meets --target-p95; each try takes --seconds.",
+        ),
+    ] = False,
+    target_p95: Annotated[
+        float | None,
+        typer.Option(
+            "--target-p95",
+            rich_help_panel=_LOAD,
+            help="Seconds in which 95% of all calls are to be answered; a failed call is not.",
+        ),
+    ] = None,
+    most_under_way: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=_LOAD,
+            help="In an open loop; beyond, calls are sent late, and their waiting counts.",
+        ),
+    ] = 2048,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            rich_help_panel=_WHAT,
+            help="Lines, a call each, over and over; without it, everyday English sentences.",
+        ),
+    ] = None,
+    stream_share: Annotated[
+        float,
+        typer.Option(
+            rich_help_panel=_WHAT,
+            help="Of the calls, those that are streamed: only they show the first token.",
+        ),
+    ] = 0.1,
+    beam: Annotated[
+        int | None, typer.Option("--beam", "-b", rich_help_panel=_WHAT, help="1 is greedy search.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(rich_help_panel=_WHAT, help="Of each sentence.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(rich_help_panel=_WHAT, help="Repeats the same texts and moments.")
+    ] = 1,
+    as_json: Annotated[
+        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="One JSON object.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=_SHOWN, help="Draw a picture: PNG, SVG or PDF, by its name."),
+    ] = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    model: ModelOption = None,
+    address: AddressOption = DEFAULT_ADDRESS,
+    token: TokenOption = None,
+    tls: TlsOption = False,
+    root_certificates: RootsOption = None,
+    timeout: TimeoutOption = 60.0,
+) -> None:
+    """Put load on a server, and measure how it does.
+
+    A closed loop has --concurrency calls under way and sends one when one is answered: it finds how
+    much a server can do. An open loop sends --rate calls a second at random (Poisson) moments,
+    whether the server keeps up or not, as many people who don't know of each other would: it finds
+    how long they wait. Latency counts from the moment at which a call was to be sent. Nothing is
+    tried again: what is refused is counted. Ctrl-C ends it early and shows what was measured.
+
+    Examples:
+
+      dragoman bench --concurrency 64 --seconds 30
+
+      dragoman bench --rate 50 --plot load.png
+
+      dragoman bench --find-rate --target-p95 0.25
+
+      dragoman bench --file questions.en --rate 20 --timeout 2 --json > load.json
+
+    Exit codes: 0, measured, with whatever failures; 1, a file can't be read or written; 2,
+    something asked for is wrong; 3, no server, or all calls were refused; 4, the server failed all
+    calls; 5, no rate meets the target; 130, Ctrl-C.
+    """
+    from dragoman_client._bench_load import LoadSettings
+    from dragoman_client._bench_plot import check_matplotlib
+    from dragoman_client._bench_run import Run
+    from dragoman_client._bench_texts import everyday_sentences, lines_of
+    from dragoman_client._heat_map import check_name
+
+    _check(target_p95, file)
+    if find_rate:
+        _check_search(rate, calls, target_p95, seconds)
+    settings = LoadSettings(
+        rate=rate,
+        concurrency=concurrency,
+        seconds=seconds,
+        calls=calls,
+        warm_up=warm_up,
+        stream_share=stream_share,
+        most_under_way=most_under_way,
+        seed=seed,
+    )
+    if plot:
+        check_name(plot)
+        check_matplotlib()
+    options = Options(beam_size=beam, max_tokens=max_tokens)
+    asked: dict[str, Any] = {"source": source, "target": target, "model": model, "options": options}
+    texts = lines_of(file) if file else everyday_sentences(seed)
+    with connected(address, token, tls, root_certificates, timeout) as client:
+        # What is wrong with all calls is said at once, and not counted a thousand times.
+        answering = client.translate(next(texts), **asked).model
+
+    def connect() -> "AsyncClient":
+        from dragoman_client._async_client import AsyncClient
+        from dragoman_client._connection import TLS
+        from dragoman_client._retries import Retries
+
+        secure = TLS(root_certificates=root_certificates) if tls or root_certificates else None
+        addresses = [each.strip() for each in address.split(",")]
+        once = Retries(attempts=1)
+        return AsyncClient(*addresses, tls=secure, token=token, timeout=timeout, retries=once)
+
+    where = f"{answering} at {address}"
+    run = Run(connect, texts, asked, settings, where, target_p95 if find_rate else None)
+    asyncio.run(run.measure())
+    _show(run, target_p95, as_json, plot)
+    if run.is_interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if not any(load.statistics.answered for load in run.loads):
+        raise run.loads[-1].last_error or ConfigurationError(
+            "no call came to its time: ask for more --seconds, or a higher --rate"
+        )
+    if find_rate and run.best is None:
+        raise typer.Exit(NONE_MET)
+
+
+def _show(run: "Run", target: float | None, as_json: bool, plot: Path | None) -> None:
+    from dragoman_client import _bench_plot, _bench_report
+
+    if as_json:
+        typer.echo(json.dumps(_bench_report.as_json(run), indent=2))
+    else:
+        _bench_report.print_run(run)
+    if plot:
+        trials = [
+            _bench_plot.Tried(trial.rate, trial.load.statistics.latency.percentile(95), trial.met)
+            for trial in run.trials
+        ]
+        load = run.shown
+        _bench_plot.draw(
+            load.statistics, run.title(load.settings), plot, trials=trials, target=target
+        )
+        if not as_json:
+            typer.echo(str(plot))
+
+
+def _check(target_p95: float | None, file: Path | None) -> None:
+    if target_p95 is not None and not 0 < target_p95 < float("inf"):
+        raise ConfigurationError(f"--target-p95 is {target_p95}: it must be above 0 seconds")
+    if file is not None and file.exists() and not file.is_file():
+        raise ConfigurationError(f"{file}: not a regular file, so it can't be read over and over")
+
+
+def _check_search(
+    rate: float | None, calls: int | None, target_p95: float | None, seconds: float
+) -> None:
+    if target_p95 is None:
+        raise ConfigurationError("--find-rate needs a target, as --target-p95 0.25")
+    if rate is not None or calls is not None:
+        raise ConfigurationError("--find-rate chooses the rate: leave out --rate and --calls")
+    if seconds < _LEAST_TRIAL * target_p95:
+        raise ConfigurationError(
+            f"--seconds is {seconds:g}: a rate that is too high shows after at least "
+            f"{_LEAST_TRIAL} times the target, {_LEAST_TRIAL * target_p95:g}"
+        )

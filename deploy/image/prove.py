@@ -47,7 +47,7 @@ print(len(done), all(t.text for t in done))
 """
 METRICS = """
 import urllib.request
-print(urllib.request.urlopen("http://localhost:9464/metrics").read().decode())
+print(urllib.request.urlopen("http://127.0.0.1:9464/metrics").read().decode())
 """
 
 
@@ -79,7 +79,9 @@ def run(*command: str | Path, **more: Any) -> str:
         list(map(str, command)), check=False, text=True, stdout=subprocess.PIPE, **more
     )
     if done.returncode:
-        raise ProofError(f"{command[0]} ended with {done.returncode}: {' '.join(map(str, command))}")
+        raise ProofError(
+            f"{command[0]} ended with {done.returncode}: {' '.join(map(str, command))}"
+        )
     return done.stdout.strip()
 
 
@@ -195,7 +197,16 @@ class Running:
 
     def inside(self, *command: str) -> list[str]:
         """What `docker exec` would run."""
-        enter = ("nsenter", "--target", str(self.pid), "--mount", "--pid", "--net", "--ipc", "--uts")
+        enter = (
+            "nsenter",
+            "--target",
+            str(self.pid),
+            "--mount",
+            "--pid",
+            "--net",
+            "--ipc",
+            "--uts",
+        )
         return [*enter, "--root", "--wd", "--", *self.unprivileged, *command]
 
     def execute(self, *command: str) -> tuple[int, str]:
@@ -255,7 +266,9 @@ def prove_confinement(running: Running) -> None:
         check(code != 0 and "Read-only" in text, f"{path} can't be written: the root is read-only")
     _, found = running.execute("find", "/opt/dragoman", "-maxdepth", "5", "-name", "*.dist-info")
     names = {Path(line).name.partition("-")[0].lower() for line in found.splitlines()}
-    check("dragoman" in names and not names & {"torch", "onnx", "pip"}, "no torch, onnx or pip inside")
+    check(
+        "dragoman" in names and not names & {"torch", "onnx", "pip"}, "no torch, onnx or pip inside"
+    )
     _, text = running.execute("dragoman", "--help")
     check("serve" in text and "train" not in text, "only commands of server and client are offered")
 
@@ -268,9 +281,13 @@ def prove_drain(running: Running, health: list[str]) -> None:
     wait_until(lambda: running.metric(series) == 1, "a long call under way")
     os.kill(running.pid, signal.SIGTERM)
     code, text = running.execute(*health)
-    check((code, text) == (1, "not serving"), f"after SIGTERM health says {text!r}, exit code {code}")
+    check(
+        (code, text) == (1, "not serving"), f"after SIGTERM health says {text!r}, exit code {code}"
+    )
     output, _ = long.communicate(timeout=PATIENCE)
-    check(output.strip() == "300 True", "the call that was under way got all of its 300 translations")
+    check(
+        output.strip() == "300 True", "the call that was under way got all of its 300 translations"
+    )
     code, log = running.wait()
     check('"drained"' in log, "the log says that it drained")
     check(code == 0, f"it ended with exit code {code}")
@@ -284,7 +301,9 @@ def prove_gpu(container: Container) -> None:
         code, output = running.wait()
     last = output.strip().splitlines()[-1]
     check(code == 2 and "float16" in last, f"an int8 bundle is refused on CUDA: {last!r}")
-    code, text = run_python(container, "import onnxruntime as o; print(o.get_available_providers())")
+    code, text = run_python(
+        container, "import onnxruntime as o; print(o.get_available_providers())"
+    )
     check("CUDAExecutionProvider" in text, f"onnxruntime is the one with CUDA: {text!r}")
 
 
@@ -307,7 +326,9 @@ def main() -> None:
     arguments = parser.parse_args()
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing:
-        sys.exit(f"prove.py: {', '.join(missing)} missing: apt install debootstrap buildah bubblewrap")
+        sys.exit(
+            f"prove.py: {', '.join(missing)} missing: apt install debootstrap buildah bubblewrap"
+        )
     if os.geteuid() != 0:
         sys.exit("prove.py: it must be run as root, which debootstrap and mounts need")
     arguments.directory.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,9 @@
 
     python deploy/grafana/dashboard.py > deploy/grafana/dashboards/dragoman.json
 
-docs/metrics.md says what each metric is. Expressions ask for the series of the servers and models that were
-chosen on the dashboard; rates are over ``$__rate_interval``, which Grafana makes four scrapes long or more.
+docs/metrics.md says what each metric is. Expressions ask for the series of the servers and models
+that were chosen on the dashboard; rates are over ``$__rate_interval``, which Grafana makes four
+scrapes long or more.
 """
 
 import json
@@ -14,7 +15,6 @@ from typing import Any
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
-
 from panels import Query, choice_of, choice_of_source, graph, stat_of, table_of
 
 _ALL = 'instance=~"$instance"'
@@ -29,6 +29,11 @@ def rate(metric: str, labels: str = _MODEL) -> str:
 
 def total(by: str, metric: str, labels: str = _MODEL) -> str:
     return f"sum by ({by}) ({rate(metric, labels)})"
+
+
+def increases(metric: str) -> str:
+    """How often it was counted, for what is rare."""
+    return f"sum by (model) (increase(dragoman_{metric}{{{_MODEL}}}[$__rate_interval]))"
 
 
 def percentile(part: float, metric: str, by: str = "model", labels: str = _MODEL) -> str:
@@ -258,7 +263,7 @@ def errors() -> list[Any]:
         graph(
             "Heartbeat of the engines",
             "s",
-            "Since the last sign of life of a lane that has work. After --stall seconds the server ends.",
+            "Since the last sign of life of a lane that has work. At --stall the server ends itself.",
             Query(
                 gauge("max", "instance, model", "engine_heartbeat_age_seconds"),
                 "{{instance}} {{model}}",
@@ -268,20 +273,14 @@ def errors() -> list[Any]:
             "Rows without a number",
             "none",
             "Sentences for which the model computed NaN.",
-            Query(
-                f"sum by (model) (increase(dragoman_nan_rows_total{{{_MODEL}}}[$__rate_interval]))",
-                "{{model}}",
-            ),
+            Query(increases("nan_rows_total"), "{{model}}"),
             span=12,
         ),
         graph(
             "Steps that failed",
             "none",
             "With all sentences in them.",
-            Query(
-                f"sum by (model) (increase(dragoman_engine_faults_total{{{_MODEL}}}[$__rate_interval]))",
-                "{{model}}",
-            ),
+            Query(increases("engine_faults_total"), "{{model}}"),
             span=12,
         ),
     ]

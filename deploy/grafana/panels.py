@@ -82,7 +82,7 @@ def graph(
 def table_of(title: str, text: str, query: str, hidden: tuple[str, ...], span: int = WIDTH) -> Any:
     """The labels of series, one line each."""
     transformation = models.DataTransformerConfig(
-        id_val="organize", options={"excludeByName": {name: True for name in hidden}}
+        id_val="organize", options={"excludeByName": dict.fromkeys(hidden, True)}
     )
     return (
         table.Panel()

@@ -3,17 +3,18 @@
 
     sudo deploy/image/prove.py DIRECTORY [--target gpu]
 
-buildah builds the whole Dockerfile on a base that debootstrap makes of the same Debian release; bubblewrap
-then runs what the image says, as Docker would: its entry point as PID 1, its user by number, without
-capabilities, every file system read-only, a network of its own. It must become healthy by the image's own
-check, translate, and after SIGTERM finish what is under way and end with 0.
+buildah builds the whole Dockerfile on a base that debootstrap makes of the same Debian release;
+bubblewrap then runs what the image says, as Docker would: its entry point as PID 1, its user by
+number, without capabilities, every file system read-only, a network of its own. It must become
+healthy by the image's own check, translate, and after SIGTERM finish what is under way and end
+with 0.
 
 What this is not: Docker's own builder, its default seccomp profile, or NVIDIA's base image. With
-``--target gpu`` the same Debian takes the place of that base: the commands of the stages are run, and the
-server must refuse CUDA, which is not there, instead of falling back to the processor.
+``--target gpu`` the same Debian takes the place of that base: the commands of the stages are run,
+and the server must refuse to start where it can't have CUDA.
 
-Needs root, and the packages debootstrap, buildah and bubblewrap. DIRECTORY, some 3 GB, is left behind: what
-it has is not made again the next time.
+Needs root, and the packages debootstrap, buildah and bubblewrap. DIRECTORY, some 3 GB, is left
+behind: what it has is not made again the next time.
 """
 
 import argparse
@@ -40,7 +41,7 @@ PATIENCE = 300.0
 
 LONG_CALL = """
 from dragoman_client import Client, Options
-texts = [f"There are {n} people in the house, and all of them want to have dinner now." for n in range(300)]
+texts = [f"There are {n} people here, and all of them want to have dinner now." for n in range(300)]
 with Client("localhost:50051", timeout=250) as client:
     done = client.translate(texts, options=Options(beam_size=8))
 print(len(done), all(t.text for t in done))
@@ -86,7 +87,7 @@ def run(*command: str | Path, **more: Any) -> str:
 
 
 class Builder:
-    """buildah with a store of its own, so that images of this machine are neither used nor touched."""
+    """buildah with a store of its own: images of this machine are neither used nor touched."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -103,7 +104,7 @@ class Builder:
         root = self._directory / "base"
         shutil.rmtree(root, ignore_errors=True)
         run("debootstrap", "--variant=minbase", RELEASE, root, MIRROR)
-        # A machine behind a proxy that inspects TLS has its certificate here; without it pip gets nowhere.
+        # Where a proxy inspects TLS, its certificate is here, and without it pip gets nowhere.
         for certificate in Path("/usr/local/share/ca-certificates").glob("*.crt"):
             target = root / "usr/local/share/ca-certificates" / certificate.name
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -263,7 +263,7 @@ def errors() -> list[Any]:
         graph(
             "Heartbeat of the engines",
             "s",
-            "Since the last sign of life of a lane that has work. At --stall the server ends itself.",
+            "Since the last sign of life of a lane that has work. At --stall the server ends.",
             Query(
                 gauge("max", "instance, model", "engine_heartbeat_age_seconds"),
                 "{{instance}} {{model}}",

@@ -43,7 +43,7 @@ LONG_CALL = """
 from dragoman_client import Client, Options
 texts = [f"There are {n} people here, and all of them want to have dinner now." for n in range(300)]
 with Client("localhost:50051", timeout=250) as client:
-    done = client.translate(texts, options=Options(beam_size=8))
+    done = client.translate_batch(texts, options=Options(beam_size=8))
 print(len(done), all(t.text for t in done))
 """
 METRICS = """

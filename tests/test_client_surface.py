@@ -18,6 +18,8 @@ TWINS = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
 
 def test_all_is_what_a_user_sees_and_no_more() -> None:
+    for name in dragoman_client.__all__:  # loaded now, those that were not yet
+        assert getattr(dragoman_client, name).__module__.startswith("dragoman_client")
     public = {
         name
         for name, value in vars(dragoman_client).items()
@@ -90,7 +92,7 @@ def run(script: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def test_the_sdk_loads_neither_the_command_nor_anything_heavy() -> None:
-    script = "import dragoman_client, sys; print(*{m.partition('.')[0] for m in sys.modules})"
+    script = "from dragoman_client import *; import sys; print(*{m.partition('.')[0] for m in sys.modules})"
     loaded = set(run(script).split())
     heavy = {"typer", "click", "rich", "numpy", "torch", "onnxruntime", "matplotlib", "hypothesis"}
     assert loaded.isdisjoint(heavy | {"dragoman_server", "dragoman_training"})
@@ -102,9 +104,27 @@ def test_the_sdk_is_quick_to_import(tmp_path: Path) -> None:
 import time
 import grpc
 began = time.process_time()
-import dragoman_client
+from dragoman_client import *
 print(time.process_time() - began)
 """
     # With compiled modules, as where it is installed; the first run compiles them.
     cache = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
     assert min(float(run(script, cache)) for _ in range(3)) < 0.15
+
+
+def test_grpc_comes_with_the_first_name() -> None:
+    """Not before: the command has settings for it, which it reads when it is loaded."""
+    script = """
+import dragoman_client, sys
+before = "grpc" in sys.modules
+dragoman_client.TLS
+print(before, "grpc" in sys.modules)
+try:
+    dragoman_client.Nothing
+except AttributeError as error:
+    print(error)
+"""
+    assert run(script).splitlines() == [
+        "False True",
+        "module 'dragoman_client' has no attribute 'Nothing'",
+    ]

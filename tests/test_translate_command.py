@@ -269,6 +269,13 @@ def test_a_server_that_does_not_answer_in_time(running: Running, at: dict[str, s
     assert "--timeout" in error_of(run, 3)
 
 
+def test_what_listens_is_no_server_of_ours(running: Running) -> None:
+    run = dragoman("models", "--tls", "--address", running.server.address)
+    assert "leave out --tls" in error_of(run, 3)
+    run = dragoman("models", "--address", running.server.metrics_address, "--timeout", "20")
+    assert running.server.metrics_address in error_of(run, 3)
+
+
 def test_tls_and_tokens(tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path / "server")
     old, old_key = make_certificate(tmp_path / "old", expired=True)
@@ -280,8 +287,7 @@ def test_tls_and_tokens(tmp_path: Path) -> None:
         # Its name is that of the certificate; the system says who that is, in numbers.
         name = f"localhost:{address.rpartition(':')[2]}"
         asked = ("models", "--json", "--address", name, "--root-certificates", roots, *more)
-        # gRPC writes of handshakes that fail, unless it is told not to before it is loaded.
-        return dragoman(*asked, environment={"GRPC_VERBOSITY": "NONE"})
+        return dragoman(*asked)
 
     secured = settings_for(MODEL, tls_certificate=certificate, tls_key=key, tokens=tokens)
     with serving(secured) as running:
@@ -289,10 +295,14 @@ def test_tls_and_tokens(tmp_path: Path) -> None:
         assert json.loads(run(address, certificate, "--token", TOKEN).stdout)[0]["name"] == "en-pt"
         assert "DRAGOMAN_TOKEN" in error_of(run(address, certificate), 2)
         assert "DRAGOMAN_TOKEN" in error_of(run(address, certificate, "--token", "x" * 16), 2)
-        error_of(run(address, other, "--token", TOKEN), 3)
+        assert "not trusted (self-signed" in error_of(run(address, other, "--token", TOKEN), 3)
+        plain = dragoman("models", "--address", address)
+        assert "give --tls" in error_of(plain, 3)
+        by_number = dragoman("models", "--address", address, "--root-certificates", certificate)
+        assert "not valid for '127.0.0.1'" in error_of(by_number, 3)
     expired = settings_for(MODEL, tls_certificate=old, tls_key=old_key)
     with serving(expired, until_ready=False) as running:
-        error_of(run(running.server.address, old), 3)
+        assert "has expired" in error_of(run(running.server.address, old), 3)
 
 
 @pytest.mark.parametrize(

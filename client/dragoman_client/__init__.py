@@ -6,37 +6,41 @@ with Client("localhost:50051") as client:
     print(client.translate("Good morning.", source="en", target="pt").text)
 """
 
-from dragoman_client._async_client import AsyncClient
-from dragoman_client._client import Client
-from dragoman_client._connection import TLS
-from dragoman_client._errors import (
-    AuthenticationError,
-    CallError,
-    CancelledError,
-    ConfigurationError,
-    DragomanError,
-    InvalidRequestError,
-    ModelRefusedError,
-    NotFoundError,
-    OverloadedError,
-    PermissionDeniedError,
-    ServerError,
-    TimedOutError,
-    UnavailableError,
-)
-from dragoman_client._options import Options, Sampling
-from dragoman_client._results import (
-    Alignment,
-    Alternative,
-    FinishReason,
-    Model,
-    Score,
-    Segment,
-    Timing,
-    Token,
-    Translation,
-)
-from dragoman_client._retries import Retries
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:
+    from dragoman_client._async_client import AsyncClient
+    from dragoman_client._client import Client
+    from dragoman_client._connection import TLS
+    from dragoman_client._errors import (
+        AuthenticationError,
+        CallError,
+        CancelledError,
+        ConfigurationError,
+        DragomanError,
+        InvalidRequestError,
+        ModelRefusedError,
+        NotFoundError,
+        OverloadedError,
+        PermissionDeniedError,
+        ServerError,
+        TimedOutError,
+        UnavailableError,
+    )
+    from dragoman_client._options import Options, Sampling
+    from dragoman_client._results import (
+        Alignment,
+        Alternative,
+        FinishReason,
+        Model,
+        Score,
+        Segment,
+        Timing,
+        Token,
+        Translation,
+    )
+    from dragoman_client._retries import Retries
 
 __all__ = [
     "TLS",
@@ -68,3 +72,31 @@ __all__ = [
     "Translation",
     "UnavailableError",
 ]
+
+_MODULES = (
+    "_client",
+    "_async_client",
+    "_connection",
+    "_errors",
+    "_options",
+    "_results",
+    "_retries",
+)
+"""Where they are; loaded when the first is asked for.
+
+gRPC comes with them, and reads its settings when it is loaded. The command is in this package too,
+and has some for it.
+"""
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name in __all__:
+        for module in _MODULES:
+            if found := vars(importlib.import_module(f"{__name__}.{module}")).get(name):
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,6 +1,5 @@
 """The flags that every command against a server has: where it is, and who asks."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 from dragoman_client._client import Client
 from dragoman_client._connection import TLS
+from dragoman_client._diagnosis import why_unreachable
 from dragoman_client._errors import (
     AuthenticationError,
     CallError,
@@ -61,6 +61,8 @@ TimeoutOption = Annotated[
     ),
 ]
 DEFAULT_ADDRESS = "localhost:50051"
+_NO_CONNECTION = "; last error: "
+"""What gRPC says where it never had one."""
 
 
 @contextmanager
@@ -73,11 +75,11 @@ def connected(
         try:
             yield client
         except CallError as error:
-            error.args = (_with_advice(error, address),)
+            error.args = (_with_advice(error, addresses[0], secure is not None, roots),)
             raise
 
 
-def _with_advice(error: CallError, address: str) -> str:
+def _with_advice(error: CallError, address: str, tls: bool, roots: Path | None) -> str:
     """What was wrong, and what to do next."""
     if isinstance(error, NotFoundError):
         return f"{error}; 'dragoman models' shows what there is"
@@ -89,18 +91,6 @@ def _with_advice(error: CallError, address: str) -> str:
         return f"{error} ({error.request_id})"
     if not isinstance(error, UnavailableError) or error.reason:
         return str(error)
-    if "certificate" in error.message.lower():
-        why = _CERTIFICATE.search(error.message)
-        said = f" ({why[1].strip()})" if why else ""
-        return (
-            f"the certificate of {address} is not trusted{said}; --root-certificates names who "
-            "vouches for it"
-        )
-    return (
-        f"no server answers at {address}: start one with 'dragoman serve BUNDLE', or say where it "
-        "is with --address"
-    )
-
-
-_CERTIFICATE = re.compile(r"CERTIFICATE_VERIFY_FAILED:?([^:;,\[\]\"{}]*)")
-"""What OpenSSL found, in what gRPC says of a handshake that failed."""
+    if _NO_CONNECTION not in error.message:
+        return f"{address} was reached, and is not any more ({error.message}); try again"
+    return why_unreachable(address, tls, roots)

@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 RUN ?= runs/reverse
+IMAGE_STORE ?= /var/tmp/dragoman-image
 PROTOC := .venv-protos
 
-.PHONY: run toy test test-slow lint format protos bench clean
+.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard bench clean
 
 ## run: serve the default model on this machine, and translate with it
 run: $(VENV)/.run
@@ -30,6 +31,15 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
 
+## test-deploy: of the suite, what is about deploy/; fails where a tool is missing instead of skipping
+test-deploy: $(VENV)/.dev
+	DRAGOMAN_ALL_TOOLS=1 $(BIN)/pytest tests/test_deploy_*.py
+
+## test-image: build the image and run it, without Docker; as root, in a directory that is kept
+test-image:
+	$(PYTHON) deploy/image/prove.py $(IMAGE_STORE)
+	$(PYTHON) deploy/image/prove.py $(IMAGE_STORE) --target gpu
+
 ## lint: formatting, lint and types
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check --quiet .
@@ -47,6 +57,11 @@ protos: $(PROTOC)/.done
 		--proto_path=. --proto_path=$$(../$(PROTOC)/bin/python -c \
 		'import google.rpc, pathlib; print(pathlib.Path(google.rpc.__path__[0]).parents[1])') \
 		--python_out=. --pyi_out=. --grpc_python_out=. dragoman/v1/translation.proto
+
+## dashboard: generate Grafana's dashboard again
+dashboard: $(VENV)/.dev
+	$(BIN)/python deploy/grafana/dashboard.py > dashboard.json.new
+	mv dashboard.json.new deploy/grafana/dashboards/dragoman.json
 
 ## bench: training speed beside a plain loop, and the exported graphs beside the machine's limits
 bench: $(VENV)/.dev

@@ -211,6 +211,7 @@ average = 3
 """
 
 
+@pytest.mark.slow
 def test_a_run_with_joined_pairs_goes_on_exactly(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(RECIPE)

@@ -408,6 +408,7 @@ def figures(run: Path, *options: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_both_learn_and_attention_learns_more(runs: dict[str, Path]) -> None:
     for run in runs.values():
         assert losses(run)[-1] < 0.6 * losses(run)[0]
@@ -418,6 +419,7 @@ def test_both_learn_and_attention_learns_more(runs: dict[str, Path]) -> None:
     assert exact["additive"] > exact["none"] + 10
 
 
+@pytest.mark.slow
 def test_attention_looks_at_the_letter_that_it_writes(runs: dict[str, Path]) -> None:
     checkpoint = Checkpoint.load(runs["additive"] / "final")
     looked = cross_attention(checkpoint.build_model(), checkpoint.tokenizers, "b a c d")
@@ -431,6 +433,7 @@ def test_attention_looks_at_the_letter_that_it_writes(runs: dict[str, Path]) -> 
         cross_attention(checkpoint.build_model(), checkpoint.tokenizers, "a b", head=2)
 
 
+@pytest.mark.slow
 def test_the_commands_draw_it_or_say_that_there_is_nothing_to_draw(
     runs: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -448,6 +451,7 @@ def test_the_commands_draw_it_or_say_that_there_is_nothing_to_draw(
     assert dragoman("plot", runs["none"])[0] == 0
 
 
+@pytest.mark.slow
 def test_the_export_command_refuses_it_in_one_line(runs: dict[str, Path], tmp_path: Path) -> None:
     code, stdout, stderr = dragoman("export", runs["additive"], tmp_path / "bundle")
     assert (code, stdout) == (2, "")
@@ -462,6 +466,7 @@ SHORT = ("training.max_steps=30", "training.log_every=1", "checkpoints.every=4",
 DROPS = ("model.dropout=0.2", "model.layers=2", "training.accumulate=2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["none", "additive"])
 def test_a_run_goes_on_exactly(tmp_path: Path, attention: str) -> None:
     recipe = tmp_path / "recipe.toml"
@@ -505,6 +510,7 @@ def compare(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(list(map(str, command)), capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_comparison_has_a_table_and_pictures(runs: dict[str, Path], tmp_path: Path) -> None:
     toy = runs["none"] / "data" / "toy"
     files = ("--source", toy / "test.source", "--reference", toy / "test.target")

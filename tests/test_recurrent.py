@@ -537,6 +537,7 @@ def test_the_comparison_has_a_table_and_pictures(runs: dict[str, Path], tmp_path
         assert (tmp_path / name).stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_the_comparison_says_what_is_wrong_in_one_line(
     runs: dict[str, Path], tmp_path: Path
 ) -> None:

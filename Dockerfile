@@ -65,11 +65,13 @@ RUN apt-get update \
 COPY --from=gpu-packages /opt/dragoman /opt/dragoman
 # Nothing is written at run time, so that the root can be read-only. A server that is reachable wants
 # TLS and tokens, or to be told DRAGOMAN_ALLOW_OPEN=true by whoever protects it otherwise.
+# onnxruntime from 1.29 on sends usage data to its makers unless told not to.
 # No bundle is inside: the default model is int8, and CUDA needs float16. Mount one, and name it in
 # DRAGOMAN_BUNDLES.
 ENV PATH=/opt/dragoman/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
+    ORT_DISABLE_TELEMETRY=1 \
     DRAGOMAN_DEVICE=cuda \
     DRAGOMAN_LISTEN=0.0.0.0:50051 \
     DRAGOMAN_METRICS=0.0.0.0:9464 \
@@ -103,6 +105,7 @@ COPY models/en-pt /models/en-pt
 ENV PATH=/opt/dragoman/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
+    ORT_DISABLE_TELEMETRY=1 \
     DRAGOMAN_BUNDLES=/models/en-pt \
     DRAGOMAN_LISTEN=0.0.0.0:50051 \
     DRAGOMAN_METRICS=0.0.0.0:9464 \

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dragoman_export.weights import ModelWeights
-from dragoman_training.batch import Batch, pad_sources
-from dragoman_training.search import default_limit, greedy_search
-from dragoman_training.token_store import TokenPair
+from dragoman_training.batch import pad, pad_sources
+from dragoman_training.search import OURS, Ends, default_limit, greedy_search
 from dragoman_training.transformer import Transformer
 
 SHARE = 0.99999
@@ -20,27 +18,25 @@ _TOGETHER = 32
 
 @torch.inference_mode()
 def largest_inputs(
-    model: Transformer, weights: ModelWeights, sources: Sequence[Sequence[int]]
+    model: Transformer,
+    weights: ModelWeights,
+    sources: Sequence[Sequence[int]],
+    ends: Ends = OURS,
 ) -> dict[str, float]:
     """For each product by name, over the model's own greedy translations of the sources."""
     model.eval()
     cpu = torch.device("cpu")
-    limit = model.settings.max_length
+    limit = model.settings.max_length - len(ends.start)
     seen: dict[str, float] = {}
     ordered = sorted((source for source in sources if source), key=len)
     for at in range(0, len(ordered), _TOGETHER):
         batch = ordered[at : at + _TOGETHER]
         limits = [default_limit(len(source), limit) for source in batch]
-        found = greedy_search(model, *pad_sources(batch, cpu), limits)
-        pairs = Batch.of(
-            [
-                TokenPair(np.array(source), np.array(hypothesis.ids, np.int64))
-                for source, hypothesis in zip(batch, found, strict=True)
-            ],
-            cpu,
-        )
+        source = pad_sources(batch, cpu, ends.end)
+        found = greedy_search(model, *source, limits, ends=ends)
+        inputs = [[ends.begin, *ends.start, *hypothesis.ids] for hypothesis in found]
         with _watching(weights, seen):
-            model(pairs.source_BS, pairs.source_lengths_B, pairs.input_BT, pairs.target_lengths_B)
+            model(*source, pad(inputs), torch.tensor([len(line) for line in inputs]))
     return seen
 
 

@@ -86,6 +86,16 @@ def _sample(
     sentences: int,
     golden: Path | None,
 ) -> "ParallelSample | None":
+    if source is None and reference is None:
+        valid = (checkpoint / "data" / name for name in ("valid.source", "valid.target"))
+        source, reference = (path if path.exists() else None for path in valid)
+    return read_sample(source, reference, sentences, golden)
+
+
+def read_sample(
+    source: Path | None, reference: Path | None, sentences: int, golden: Path | None
+) -> "ParallelSample | None":
+    """Text to measure on, and what follows it to calibrate on."""
     from itertools import islice
 
     from dragoman_export.errors import ExportError
@@ -95,11 +105,7 @@ def _sample(
     if (source is None) != (reference is None):
         raise ExportError("--source and --reference go together")
     if source is None or reference is None:
-        source, reference = (
-            checkpoint / "data" / name for name in ("valid.source", "valid.target")
-        )
-        if not source.exists():
-            return None
+        return None
     text = iter(ParallelText((source,), (reference,)))
     pairs = list(islice(text, sentences))
     if not pairs:

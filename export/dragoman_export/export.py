@@ -16,6 +16,7 @@ from dragoman_export.company import check_company
 from dragoman_export.errors import ExportError
 from dragoman_export.golden import golden_decodings
 from dragoman_export.graphs import GraphWriter
+from dragoman_export.origin import Origin, origin_of
 from dragoman_export.precision import Float, Int8, Precision
 from dragoman_export.verify import (
     RAGGED,
@@ -24,7 +25,7 @@ from dragoman_export.verify import (
     check_against_model,
     check_quality,
     compare_quality,
-    translate_text,
+    translate_ids,
 )
 from dragoman_export.weights import weights_for_graphs
 from dragoman_server.bundle import (
@@ -35,7 +36,6 @@ from dragoman_server.bundle import (
     Bundle,
     Dimensions,
     Manifest,
-    SpecialIds,
     StoredFile,
     read_bundle,
 )
@@ -43,10 +43,9 @@ from dragoman_server.graph_names import DECODER, ENCODER, MOVE
 from dragoman_server.graphs import Graphs, GraphSettings
 from dragoman_training.checkpoint import Checkpoint
 from dragoman_training.files import sha256, staged_directory
-from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_training.search import OURS, Ends
 from dragoman_training.transformer import Transformer
 
-_PATHS = ("train_source", "train_target", "valid_source", "valid_target")
 _ROWS = 64
 _COMPANY = 20
 """Sentences, and random batches of them, to compare bit by bit."""
@@ -94,6 +93,17 @@ def export_bundle(
     sample: ParallelSample | None,
     watch: Watch,
 ) -> Manifest:
+    """Write a checkpoint as a bundle; see ``export_origin``."""
+    return export_origin(origin_of(checkpoint), path, settings, sample, watch)
+
+
+def export_origin(
+    origin: Origin,
+    path: Path,
+    settings: ExportSettings,
+    sample: ParallelSample | None,
+    watch: Watch,
+) -> Manifest:
     """Write a bundle and verify it. On any failure nothing is left at or beside the path."""
     if settings.precision != "float32" and sample is None:
         raise ExportError(
@@ -102,28 +112,19 @@ def export_bundle(
     path = path.resolve()
     _check_is_free(path)
     if sample is not None:
-        sample = _that_fits(checkpoint, sample)
-    model = checkpoint.build_model()
-    if not isinstance(model, Transformer):
-        raise ExportError(
-            f"the checkpoint's model is of kind {model.settings.kind!r}: only Transformers can be "
-            "exported"
-        )
+        sample = _that_fits(origin, sample)
     with TemporaryDirectory() as scratch, staged_directory(path) as staging:
         # The float32 graphs are proved against PyTorch, and are what other precisions are held to.
         plain = staging if settings.precision == "float32" else Path(scratch)
         watch("writing graphs", 0, 1)
-        manifest = _write(
-            checkpoint, model, plain, replace(settings, precision="float32", keep_float32=()), []
-        )
+        float32 = replace(settings, precision="float32", keep_float32=())
+        manifest = _write(origin, plain, float32, [])
         bundle = Bundle(plain, manifest)
-        error = check_against_model(Graphs(bundle, GraphSettings(rows=RAGGED)), model, watch)
+        error = check_against_model(Graphs(bundle, GraphSettings(rows=RAGGED)), origin.model, watch)
         if settings.precision != "float32":
             watch("calibrating", 0, 1)
-            manifest = _write(
-                checkpoint, model, staging, settings, _calibration(checkpoint, sample)
-            )
-        quality = _measure(checkpoint, bundle, Bundle(staging, manifest), sample, watch)
+            manifest = _write(origin, staging, settings, _calibration(origin, sample))
+        quality = _measure(origin, bundle, Bundle(staging, manifest), sample, watch)
         if quality is not None:
             check_quality(settings.precision, quality)
         manifest = replace(
@@ -135,10 +136,10 @@ def export_bundle(
         )
         if settings.precision != "float16":
             watch("comparing sentences alone and in company", 0, 1)
-            _check_company(checkpoint, Bundle(staging, manifest), sample)
+            _check_company(origin, Bundle(staging, manifest), sample)
         # float16 decodes differently on a CPU and on a GPU: float32 is what both are near.
         decider = bundle if settings.precision == "float16" else Bundle(staging, manifest)
-        _finish(checkpoint, staging, manifest, decider, sample)
+        _finish(origin, staging, manifest, decider, sample)
         return read_bundle(staging).manifest
 
 
@@ -150,13 +151,12 @@ def _check_is_free(path: Path) -> None:
         raise ExportError(f"{path}: neither empty nor a bundle")
 
 
-def _that_fits(checkpoint: Checkpoint, sample: ParallelSample) -> ParallelSample:
+def _that_fits(origin: Origin, sample: ParallelSample) -> ParallelSample:
     """The sentences that have text and that the model can take."""
-    limit = checkpoint.config["model"]["max_length"] - 1
-    encode = checkpoint.tokenizers.source.encode
 
     def fits(text: str) -> bool:
-        return bool(text.strip()) and 0 < len(encode(text)) <= limit
+        (ids,) = origin.encode([text])
+        return bool(text.strip()) and 0 < len(ids) <= origin.most_source_tokens
 
     pairs = [p for p in zip(sample.sources, sample.references, strict=True) if fits(p[0])]
     if not pairs:
@@ -168,65 +168,47 @@ def _that_fits(checkpoint: Checkpoint, sample: ParallelSample) -> ParallelSample
     return ParallelSample(sources, references, calibration, golden)
 
 
-def _check_company(checkpoint: Checkpoint, bundle: Bundle, sample: ParallelSample | None) -> None:
+def _check_company(origin: Origin, bundle: Bundle, sample: ParallelSample | None) -> None:
     graphs = Graphs(bundle, GraphSettings(rows=RAGGED))
-    sources = _candidates(checkpoint, bundle.manifest, sample)
+    sources = _candidates(origin, bundle.manifest, sample)
     check_company(graphs, sources[:_COMPANY], batches=_COMPANY)
 
 
 def _write(
-    checkpoint: Checkpoint,
-    model: Transformer,
+    origin: Origin,
     directory: Path,
     settings: ExportSettings,
     calibration: Sequence[Sequence[int]],
 ) -> Manifest:
     """Graphs, weights and tokenizers; the manifest is not on disk yet."""
-    architecture = model.settings
+    architecture = origin.model.settings
     alignment_layer = architecture.decoder_layers - 1
     dimensions = write_graphs(
-        model, directory, settings.precision, alignment_layer, calibration, settings.keep_float32
+        origin.model,
+        directory,
+        settings.precision,
+        alignment_layer,
+        calibration,
+        settings.keep_float32,
+        origin.ends,
     )
-    tokenizers = checkpoint.tokenizers.files()
-    for name, content in tokenizers.items():
+    for name, content in origin.files.items():
         (directory / name).write_bytes(content)
-    config = checkpoint.config
     return Manifest(
         name=settings.name,
         version=settings.version,
-        source_language=config.get("source_language") or "",
-        target_language=config.get("target_language") or "",
         precision=settings.precision,
         dimensions=dimensions,
         max_source_tokens=architecture.max_length,
         max_target_tokens=architecture.max_length,
-        special_ids=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
-        source_tokenizer=next(iter(tokenizers)),
-        target_tokenizer=list(tokenizers)[-1],
+        special_ids=origin.special,
         alignment_layer=alignment_layer,
         licence=settings.licence,
-        provenance=provenance(config),
         made_with={
             package: version(package) for package in ("dragoman", "torch", "onnx", "onnxruntime")
         },
+        **origin.manifest,
     )
-
-
-def provenance(config: dict[str, Any]) -> dict[str, Any]:
-    """What made the model; of the files that it was trained on, the names without directories."""
-    told: dict[str, Any] = {
-        key: config[key] for key in ("data", "progress", "recipe") if key in config
-    }
-    if "recipe" in told:
-        data = {
-            key: [Path(path).name for path in value] if key in _PATHS else value
-            for key, value in told["recipe"]["data"].items()
-        }
-        training = dict(told["recipe"].get("training") or {})
-        if training.get("initial"):
-            training["initial"] = Path(training["initial"]).name
-        told["recipe"] = {**told["recipe"], "data": data, "training": training}
-    return told
 
 
 def write_graphs(
@@ -236,6 +218,7 @@ def write_graphs(
     alignment_layer: int,
     calibration: Sequence[Sequence[int]] = (),
     keep_float32: Sequence[str] = (),
+    ends: Ends = OURS,
 ) -> Dimensions:
     """The three graphs and their weights; int8 needs sentences, as ids, to find its scales on."""
     architecture = model.settings
@@ -255,7 +238,7 @@ def write_graphs(
         if not fnmatch.filter(names, pattern):
             raise ExportError(f"no product is named like {pattern!r}; there are {', '.join(names)}")
     way: Precision = (
-        Int8(largest_inputs(model, weights, calibration), keep_float32)
+        Int8(largest_inputs(model, weights, calibration, ends), keep_float32)
         if precision == "int8"
         else Float(precision)
     )
@@ -278,15 +261,15 @@ def write_graphs(
     return dimensions
 
 
-def _calibration(checkpoint: Checkpoint, sample: ParallelSample | None) -> list[list[int]]:
+def _calibration(origin: Origin, sample: ParallelSample | None) -> list[list[int]]:
     """Sentences to find scales on: spread over the text."""
     texts = [] if sample is None else list(sample.calibration or sample.sources)
     stride = max(1, len(texts) // CALIBRATION)
-    return checkpoint.tokenizers.source.encode_all(texts[::stride][:CALIBRATION])
+    return origin.encode(texts[::stride][:CALIBRATION])
 
 
 def _measure(
-    checkpoint: Checkpoint,
+    origin: Origin,
     plain: Bundle,
     bundle: Bundle,
     sample: ParallelSample | None,
@@ -294,14 +277,15 @@ def _measure(
 ) -> TextQuality | None:
     if sample is None:
         return None
+    sources = origin.encode(sample.sources)
     decoded: dict[str, list[tuple[int, ...]]] = {}
     for each in (plain, bundle):
         precision = each.manifest.precision
         if precision not in decoded:
-            decoded[precision] = translate_text(
+            decoded[precision] = translate_ids(
                 Graphs(each, GraphSettings(rows=_ROWS)),
-                checkpoint.tokenizers,
-                sample.sources,
+                sources,
+                origin.start,
                 f"translating in {precision}",
                 watch,
             )
@@ -309,13 +293,13 @@ def _measure(
         decoded[bundle.manifest.precision],
         decoded[plain.manifest.precision],
         sample.references,
-        checkpoint.tokenizers,
-        bundle.manifest.target_language,
+        origin.target.decode,
+        origin.measured_language,
     )
 
 
 def _finish(
-    checkpoint: Checkpoint,
+    origin: Origin,
     directory: Path,
     manifest: Manifest,
     decider: Bundle,
@@ -323,7 +307,7 @@ def _finish(
 ) -> None:
     """Golden decodings, then the manifest with the hash of every file."""
     graphs = Graphs(decider, GraphSettings(rows=_ROWS))
-    golden = golden_decodings(graphs, _candidates(checkpoint, manifest, sample))
+    golden = golden_decodings(graphs, _candidates(origin, manifest, sample), start=origin.start)
     content: dict[str, Any] = {"sentences": golden}
     (directory / GOLDEN).write_text(json.dumps(content, indent=1) + "\n")
     files = {
@@ -334,11 +318,11 @@ def _finish(
 
 
 def _candidates(
-    checkpoint: Checkpoint, manifest: Manifest, sample: ParallelSample | None
+    origin: Origin, manifest: Manifest, sample: ParallelSample | None
 ) -> list[list[int]]:
     """Sentences of the text, or made-up ones where there is none."""
     if sample is not None:
-        return checkpoint.tokenizers.source.encode_all(list(sample.golden or sample.sources)[:200])
+        return origin.encode(list(sample.golden or sample.sources)[:200])
     rng = random.Random(1)  # noqa: S311
     vocabulary = manifest.dimensions.source_vocabulary
     longest = min(12, manifest.max_source_tokens - 1)

@@ -16,23 +16,25 @@ SENTENCES = 8
 
 
 def golden_decodings(
-    graphs: Graphs, candidates: Iterable[Sequence[int]], wanted: int = SENTENCES
+    graphs: Graphs,
+    candidates: Iterable[Sequence[int]],
+    wanted: int = SENTENCES,
+    start: Sequence[int] = (),
 ) -> list[dict[str, Any]]:
     """Decode candidates until enough of them are clear. Shorter limits where none is."""
     sources = list(candidates)
+    most = graphs.manifest.max_target_tokens - len(start)
     rows = graphs.settings.rows
     for shortest in (None, 4, 2):
         found: list[dict[str, Any]] = []
         for at in range(0, len(sources), rows):
             batch = sources[at : at + rows]
             limits = [
-                default_limit(len(s), graphs.manifest.max_target_tokens)
-                if shortest is None
-                else shortest
+                default_limit(len(s), most) if shortest is None else min(most, shortest)
                 for s in batch
             ]
             for source, limit, decoded in zip(
-                batch, limits, greedy(graphs, batch, limits), strict=True
+                batch, limits, greedy(graphs, batch, limits, start=start), strict=True
             ):
                 if decoded.margin >= LEAST_MARGIN:
                     found.append(
@@ -41,6 +43,7 @@ def golden_decodings(
                             "limit": limit,
                             "ids": list(decoded.ids),
                             "token_log_probs": list(decoded.token_log_probs),
+                            **({"start": list(start)} if start else {}),
                         }
                     )
             if len(found) >= wanted:

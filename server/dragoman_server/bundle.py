@@ -21,6 +21,14 @@ _LARGEST = 1 << 24
 """No size of a model is larger; a manifest that says so is wrong or means harm."""
 MANIFEST, GOLDEN, WEIGHTS = "manifest.json", "golden.json", "weights.bin"
 PRECISIONS = ("float32", "int8", "float16")
+_OPTIONAL = (
+    "source_vocabulary",
+    "target_vocabulary",
+    "source_languages",
+    "target_languages",
+    "target_language_in",
+)
+"""Keys that a manifest leaves out where they say nothing, so that older readers still know all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +57,7 @@ class SpecialIds:
     pad: int
     unknown: int
     begin: int
+    """What a translation is begun with. In models from elsewhere that may be ``pad`` or ``end``."""
     end: int
 
 
@@ -68,6 +77,8 @@ class Golden:
     ids: list[int]
     token_log_probs: list[float]
     """Of each id and of the end token."""
+    start: list[int] = field(default_factory=list)
+    """Tokens after the begin token that are no part of the translation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +99,17 @@ class Manifest:
     special_ids: SpecialIds
     source_tokenizer: str
     target_tokenizer: str
+    source_vocabulary: str = ""
+    """File with the ids of pieces, where they are not the SentencePiece model's own."""
+    target_vocabulary: str = ""
+    source_languages: dict[str, int | None] = field(default_factory=dict)
+    """Of a model of several: the language tags, and the token that a source in each begins with,
+    where there is one."""
+    target_languages: dict[str, int] = field(default_factory=dict)
+    """The same for the language to translate into."""
+    target_language_in: str = ""
+    """Where that token stands: ``source``, before the text, or ``target``, after the begin token.
+    """
     alignment_layer: int
     licence: str
     quality: dict[str, Any] = field(default_factory=dict)
@@ -100,8 +122,9 @@ class Manifest:
         ids = vars(self.special_ids)
         for name, value in ids.items():
             _within(0, vocabulary - 1, name, value)
-        if len(set(ids.values())) < len(ids):
+        if len({value for name, value in ids.items() if name != "begin"}) < len(ids) - 1:
             raise ValueError(f"special ids are not different: {ids}")
+        self._check_languages()
         _within(0, self.dimensions.decoder_layers - 1, "alignment_layer", self.alignment_layer)
         for name in ("max_source_tokens", "max_target_tokens"):
             _within(1, _LARGEST, name, getattr(self, name))
@@ -111,6 +134,25 @@ class Manifest:
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(f"{name} is not a table")
 
+    def _check_languages(self) -> None:
+        sizes = self.dimensions
+        in_target = self.target_language_in == "target"
+        for name, vocabulary in (
+            ("source_languages", sizes.source_vocabulary),
+            ("target_languages", sizes.target_vocabulary if in_target else sizes.source_vocabulary),
+        ):
+            table = getattr(self, name)
+            if not isinstance(table, dict):
+                raise ValueError(f"{name} is not a table")
+            for language, token in table.items():
+                if token is not None or name == "target_languages":
+                    if type(token) is not int:
+                        raise ValueError(f"the token of {language} is {token!r}")
+                    _within(0, vocabulary - 1, f"the token of {language}", token)
+        places = ("source", "target") if self.target_languages else ("",)
+        if self.target_language_in not in places:
+            raise ValueError(f"target_language_in is {self.target_language_in!r}")
+
     @property
     def cache_bytes_per_row(self) -> int:
         """Keys and values of every decoder layer, of both attentions."""
@@ -119,7 +161,8 @@ class Manifest:
         return 2 * self.dimensions.decoder_layers * positions * self.dimensions.width * item
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        table = {k: v for k, v in asdict(self).items() if v or k not in _OPTIONAL}
+        return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Manifest":
@@ -183,6 +226,7 @@ def read_bundle(path: Path) -> Bundle:
     except (ValueError, TypeError, RecursionError) as error:
         raise BundleError(f"{manifest_path}: {error}") from None
     needed = {*GRAPHS, WEIGHTS, GOLDEN, manifest.source_tokenizer, manifest.target_tokenizer}
+    needed |= {manifest.source_vocabulary, manifest.target_vocabulary} - {""}
     for name in sorted(needed - manifest.files.keys()):
         raise BundleError(f"{manifest_path}: lists no {name}")
     listed = {*manifest.files, MANIFEST}
@@ -217,12 +261,12 @@ def _check_golden(golden: Golden, manifest: Manifest) -> None:
     sizes = manifest.dimensions
     for ids, vocabulary in (
         (golden.source, sizes.source_vocabulary),
-        (golden.ids, sizes.target_vocabulary),
+        ([*golden.start, *golden.ids], sizes.target_vocabulary),
     ):
         for token in ids:
             _within(0, vocabulary - 1, "a token", token)
     _within(0, manifest.max_source_tokens - 1, "source tokens", len(golden.source))
-    _within(1, manifest.max_target_tokens, "limit", golden.limit)
+    _within(1, manifest.max_target_tokens - len(golden.start), "limit", golden.limit)
     if len(golden.token_log_probs) != len(golden.ids) + 1:
         raise ValueError("not one log-probability for each token")
 

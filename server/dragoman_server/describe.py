@@ -1,11 +1,16 @@
 """A bundle as a table for people."""
 
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
 from dragoman_server.bundle import Manifest
+
+_FEW = 8
+"""Languages that are all named."""
 
 
 def describe(path: Path, manifest: Manifest) -> Table:
@@ -17,7 +22,13 @@ def describe(path: Path, manifest: Manifest) -> Table:
     quality = manifest.quality
     rows = {
         "model": f"{manifest.name}, version {manifest.version}",
-        "languages": f"{manifest.source_language or '?'} → {manifest.target_language or '?'}",
+        "languages": " → ".join(
+            _languages(*side)
+            for side in (
+                (manifest.source_language, manifest.source_languages),
+                (manifest.target_language, manifest.target_languages),
+            )
+        ),
         "precision": manifest.precision,
         "architecture": f"{d.encoder_layers} + {d.decoder_layers} layers, width {d.width}, "
         f"{d.heads} heads, feed-forward {d.feed_forward}",
@@ -42,6 +53,12 @@ def describe(path: Path, manifest: Manifest) -> Table:
     for name, value in rows.items():
         table.add_row(name, escape(value))
     return table
+
+
+def _languages(language: str, several: Mapping[str, int | None]) -> str:
+    if len(several) <= _FEW:
+        return ", ".join(several) or language or "?"
+    return f"{len(several)} languages ({', '.join(islice(several, _FEW))}, …)"
 
 
 def human_bytes(count: int) -> str:

@@ -35,20 +35,29 @@ def default_limit(source_tokens: int, max_target_tokens: int) -> int:
 
 
 def greedy(
-    graphs: Graphs, sources: Sequence[Sequence[int]], limits: Sequence[int], alpha: float = 1.0
+    graphs: Graphs,
+    sources: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    alpha: float = 1.0,
+    start: Sequence[int] = (),
 ) -> list[Decoded]:
-    """Translate as many sentences as there are rows, or fewer, in one batch."""
+    """Translate as many sentences as there are rows, or fewer, in one batch.
+
+    ``start`` follows the begin token and is no part of the translation: it costs nothing, and no
+    length or limit counts it.
+    """
     special = graphs.manifest.special_ids
     lengths = encode(graphs, sources)
     count = len(sources)
-    tokens = np.full(count, special.begin, np.int64)
+    tokens = np.full(count, _prompt(graphs, lengths, start), np.int64)
     ids: list[list[int]] = [[] for _ in sources]
     log_probs: list[list[float]] = [[] for _ in sources]
     margins = [math.inf] * count
     going = set(range(count))
     for step in range(max(limits)):
         given = np.full(count, special.end, np.int64)
-        result = graphs.step(tokens, np.full(count, step), lengths, candidates=2, given_ids=given)
+        past = np.full(count, len(start) + step)
+        result = graphs.step(tokens, past, lengths, candidates=2, given_ids=given)
         for row in sorted(going):
             best, second = result.top_log_probs[row].tolist()
             token, log_prob = int(result.top_ids[row, 0]), best
@@ -75,20 +84,22 @@ def beam(
     size: int,
     alpha: float = 1.0,
     n_best: int = 1,
+    start: Sequence[int] = (),
 ) -> list[Decoded]:
     """Translate one sentence with a beam; row i of the caches is a hypothesis."""
     special = graphs.manifest.special_ids
     lengths = encode(graphs, [source], copies=size)
+    first = _prompt(graphs, lengths[:1], start)
     live: Hypotheses = {0: ((), ())}
     finished: list[Decoded] = []
     for step in range(limit):
         rows = max(live) + 1
-        tokens = np.full(rows, special.begin, np.int64)
+        tokens = np.full(rows, first, np.int64)
         for row, (ids, _) in live.items():
-            tokens[row] = ids[-1] if ids else special.begin
+            tokens[row] = ids[-1] if ids else first
         result = graphs.step(
             tokens,
-            np.full(rows, step),
+            np.full(rows, len(start) + step),
             lengths[:rows],
             candidates=min(2 * size, graphs.manifest.dimensions.target_vocabulary),
             given_ids=np.full(rows, special.end, np.int64),
@@ -101,7 +112,7 @@ def beam(
                 finished.append(_decoded(list(ids), [*past, log_prob], alpha))
             elif len(children) < size:
                 children.append((parent, (*ids, token), (*past, log_prob)))
-        live = _place(graphs, children, step + 1)
+        live = _place(graphs, children, len(start) + step + 1)
         finished.sort(key=lambda d: -d.score)
         if not live or _is_done(finished, live, limit, alpha, n_best):
             break
@@ -118,6 +129,15 @@ def encode(graphs: Graphs, sources: Sequence[Sequence[int]], copies: int = 1) ->
     sentences = np.arange(len(sources)).repeat(copies)
     graphs.encode(ids, lengths, sentences, np.arange(len(sentences)))
     return lengths[sentences]
+
+
+def _prompt(graphs: Graphs, lengths: Ints, start: Sequence[int]) -> int:
+    """Read what every row begins with into its cache, all but the last token, which is returned."""
+    *before, last = (graphs.manifest.special_ids.begin, *start)
+    rows = len(lengths)
+    for past, token in enumerate(before):
+        graphs.step(np.full(rows, token), np.full(rows, past), lengths, candidates=1)
+    return last
 
 
 def _continuations(

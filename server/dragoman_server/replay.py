@@ -14,7 +14,7 @@ def replay(bundle: Bundle, graphs: Graphs) -> float:
     worst = 0.0
     tolerance = TOLERANCES[bundle.manifest.precision]
     for number, golden in enumerate(bundle.golden, start=1):
-        (decoded,) = greedy(graphs, [golden.source], [golden.limit])
+        (decoded,) = greedy(graphs, [golden.source], [golden.limit], start=golden.start)
         if list(decoded.ids) != golden.ids:
             raise BundleError(
                 f"{bundle.path}: golden sentence {number} is decoded to other tokens here"

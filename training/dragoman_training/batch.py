@@ -28,7 +28,7 @@ class Batch:
     @classmethod
     def of(cls, pairs: Sequence[TokenPair], device: torch.device) -> "Batch":
         sources, inputs, labels = (
-            _pad(sequences)
+            pad(sequences)
             for sequences in (
                 [[*pair.source, END] for pair in pairs],
                 [[BEGIN, *pair.target] for pair in pairs],
@@ -44,13 +44,16 @@ class Batch:
         )
 
 
-def pad_sources(sources: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+def pad_sources(
+    sources: Sequence[Sequence[int]], device: torch.device, end: int = END
+) -> tuple[Tensor, Tensor]:
     """Source sentences without targets: their padded ids, end token included, and lengths."""
-    ids_BS = _pad([[*source, END] for source in sources]).to(device)
+    ids_BS = pad([[*source, end] for source in sources]).to(device)
     return ids_BS, torch.tensor([len(source) + 1 for source in sources], device=device)
 
 
-def _pad(sequences: Sequence[Sequence[int]]) -> Tensor:
+def pad(sequences: Sequence[Sequence[int]]) -> Tensor:
+    """Sequences as the lines of a grid."""
     longest = max(map(len, sequences))
     grid = np.full((len(sequences), longest), PAD, np.int64)
     for row, ids in zip(grid, sequences, strict=True):

@@ -1,4 +1,4 @@
-"""Position encodings: section 3.5 of the paper, and the learned alternative.
+"""Position encodings: section 3.5 of the paper, its relatives, and the learned alternative.
 
 Shapes: L positions, N tokens, D width.
 """
@@ -19,14 +19,40 @@ def sinusoids(length: int, width: int) -> Tensor:
     return table_LD.float()
 
 
+def marian_sinusoids(length: int, width: int) -> Tensor:
+    """The same waves in Marian's order: all sines, then all cosines."""
+    table_LD = sinusoids(length, width)
+    return torch.cat((table_LD[:, 0::2], table_LD[:, 1::2]), dim=1)
+
+
+def m2m100_sinusoids(length: int, width: int) -> Tensor:
+    """Those of fairseq, and with it M2M-100: in Marian's order, over another range of frequencies,
+    and from position 2 on, because the first two are padding's.
+
+    In float32 throughout, as there: at far positions the rounding can be seen.
+    """
+    half = width // 2
+    frequency = torch.exp(torch.arange(half).float() * -(math.log(1e4) / (half - 1)))
+    angle_LF = torch.arange(2, length + 2).float()[:, None] * frequency
+    return torch.cat((torch.sin(angle_LF), torch.cos(angle_LF)), dim=1)
+
+
+WAVES = {
+    "sinusoidal": sinusoids,
+    "marian": marian_sinusoids,
+    "m2m100": m2m100_sinusoids,
+}
+"""By the name that settings give them."""
+
+
 class SinusoidalPositions(nn.Module):
     """Fixed waves, from fast to slow; nothing to learn and nothing to store."""
 
     table_LD: Tensor
 
-    def __init__(self, length: int, width: int) -> None:
+    def __init__(self, length: int, width: int, kind: str = "sinusoidal") -> None:
         super().__init__()
-        self.register_buffer("table_LD", sinusoids(length, width), persistent=False)
+        self.register_buffer("table_LD", WAVES[kind](length, width), persistent=False)
 
     def forward(self, positions_N: Tensor) -> Tensor:
         return self.table_LD[positions_N]

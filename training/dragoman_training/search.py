@@ -24,6 +24,19 @@ from dragoman_training.tokenizer import BEGIN, END
 
 
 @dataclass(frozen=True)
+class Ends:
+    """Between which tokens translations are, in models whose tokens are not ours."""
+
+    begin: int = BEGIN
+    end: int = END
+    start: tuple[int, ...] = ()
+    """After the begin token, as that of a language: no part of the translation, and for nothing."""
+
+
+OURS = Ends()
+
+
+@dataclass(frozen=True)
 class Hypothesis:
     ids: tuple[int, ...]
     """Without begin and end."""
@@ -48,21 +61,26 @@ def greedy_search(
     lengths_B: Tensor,
     limits: list[int],
     alpha: float = 1.0,
+    ends: Ends = OURS,
 ) -> list[Hypothesis]:
     """One hypothesis per sentence."""
     state = model.start(model.encode(source_BS, lengths_B))
     sentences = list(range(len(limits)))  # of the rows that are still going
     ids: list[list[int]] = [[] for _ in limits]
     log_probs = [0.0] * len(limits)
-    newest = torch.full_like(lengths_B, BEGIN)
+    newest = torch.full_like(lengths_B, ends.begin)
+    for token in ends.start:
+        _, state = model.step(newest, state)
+        newest = torch.full_like(lengths_B, token)
     while sentences:
         log_probs_RV, state = model.step(newest, state)
-        _force_end(log_probs_RV, [state.length >= limits[s] for s in sentences])
+        tokens_so_far = state.length - len(ends.start)
+        _force_end(log_probs_RV, [tokens_so_far >= limits[s] for s in sentences], ends.end)
         best, newest = log_probs_RV.max(dim=-1)
         going: list[int] = []
         for row, (token, log_prob) in enumerate(zip(newest.tolist(), best.tolist(), strict=True)):
             log_probs[sentences[row]] += log_prob
-            if token != END:
+            if token != ends.end:
                 ids[sentences[row]].append(token)
                 going.append(row)
         if len(going) < len(sentences):
@@ -115,7 +133,7 @@ def beam_search(
         newest = [ids[-1] if ids else BEGIN for b in going for ids, _ in b.live]
         log_probs_RV, state = model.step(torch.tensor(newest, device=source_BS.device), state)
         at_limit = [state.length >= limits[b.sentence] for b in going for _ in b.live]
-        _force_end(log_probs_RV, at_limit)
+        _force_end(log_probs_RV, at_limit, END)
         parents: list[int] = []
         first_row = 0
         still_going: list[_Beam] = []
@@ -154,11 +172,11 @@ def _advance(b: _Beam, log_probs_RV: Tensor, beam: int, alpha: float) -> list[in
     return parents
 
 
-def _force_end(log_probs_RV: Tensor, forced: list[bool]) -> None:
+def _force_end(log_probs_RV: Tensor, forced: list[bool], end: int) -> None:
     """Leave only the end token in the rows at their limit."""
     if any(forced):
         rows = torch.tensor(forced, device=log_probs_RV.device)[:, None]
-        is_end_V = torch.arange(log_probs_RV.shape[1], device=log_probs_RV.device) == END
+        is_end_V = torch.arange(log_probs_RV.shape[1], device=log_probs_RV.device) == end
         log_probs_RV.masked_fill_(rows & ~is_end_V, float("-inf"))
 
 

@@ -60,7 +60,7 @@ class Embedding(nn.Module):
         self.positions: SinusoidalPositions | LearnedPositions = (
             LearnedPositions(*sizes)
             if settings.positions == "learned"
-            else SinusoidalPositions(*sizes)
+            else SinusoidalPositions(*sizes, settings.positions)
         )
         self.scale = math.sqrt(settings.width) if settings.scale_embeddings else 1.0
         self.dropout = Dropout(settings.dropout)

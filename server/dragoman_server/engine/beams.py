@@ -22,17 +22,17 @@ def hypothesis(
     rows: Rows, running: Running, row: int, log_prob: float, finish: Finish
 ) -> Hypothesis:
     """The hypothesis of a row, ended now by a token of this log-probability."""
-    past = int(rows.past[row])
+    start, past = int(rows.start[row]), int(rows.past[row])
     total = float(rows.total[row]) + log_prob
     alignment = None
     if running.job.options.alignment:
-        alignment = rows.alignment[row, : past + 1, : rows.source_length[row]].copy()
+        alignment = rows.alignment[row, start : past + 1, : rows.source_length[row]].copy()
     return Hypothesis(
-        ids=tuple(rows.ids[row, :past].tolist()),
+        ids=tuple(rows.ids[row, start:past].tolist()),
         log_prob=total,
-        score=score(total, past + 1, running.job.options.length_penalty),
+        score=score(total, past + 1 - start, running.job.options.length_penalty),
         finish=finish,
-        token_log_probs=(*rows.log_probs[row, :past].tolist(), log_prob),
+        token_log_probs=(*rows.log_probs[row, start:past].tolist(), log_prob),
         alignment=alignment,
     )
 

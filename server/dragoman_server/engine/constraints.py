@@ -56,7 +56,8 @@ def _penalised(rows: Rows, options: Options, members: Ints, vocabulary: int) -> 
 
 def _banned(rows: Rows, options: Options, members: Ints, vocabulary: int, end: int) -> list[Ints]:
     first = members * vocabulary
-    banned = [first[rows.past[members] < options.min_tokens] + end]
+    tokens = rows.past[members] - rows.start[members]
+    banned = [first[tokens < options.min_tokens] + end]
     if options.suppressed:
         banned.append((first[:, None] + np.array(options.suppressed, np.int64)).reshape(-1))
     if options.no_repeat_ngram:
@@ -67,10 +68,11 @@ def _banned(rows: Rows, options: Options, members: Ints, vocabulary: int, end: i
 
 
 def _history(rows: Rows, members: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Tokens so far of each row, and where there is one."""
-    past = rows.past[members]
+    """Tokens so far of each row, and where there is one of its translation."""
+    start, past = rows.start[members], rows.past[members]
     longest = int(past.max())
-    return rows.ids[members, :longest], np.arange(longest) < past[:, None]
+    place = np.arange(longest)
+    return rows.ids[members, :longest], (place >= start[:, None]) & (place < past[:, None])
 
 
 def _repeats(

@@ -106,6 +106,9 @@ class Sentence:
     """How the translation has to begin."""
     target: tuple[int, ...] | None = None
     """Score this translation instead of searching for one."""
+    start: tuple[int, ...] = ()
+    """What decoding begins with and is no part of the translation, as the token of its language:
+    it costs nothing, and no length or limit counts it."""
 
     def __post_init__(self) -> None:
         if self.target is not None and self.prefix:

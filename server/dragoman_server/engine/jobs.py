@@ -29,10 +29,10 @@ class JobMaker:
         if 2 * options.beam > self._manifest.dimensions.target_vocabulary:
             raise SentenceError("beam", f"is {options.beam}: too large for the vocabulary")
         limit = self._limit(sentence, options)
-        forced = sentence.prefix
+        forced = (*sentence.start, *sentence.prefix)
         if sentence.target is not None:
             options = Options(length_penalty=options.length_penalty, alignment=options.alignment)
-            forced = (*sentence.target, self._manifest.special_ids.end)
+            forced = (*sentence.start, *sentence.target, self._manifest.special_ids.end)
         seed = options.sampling.seed if options.sampling else 0
         if seed is None:
             seed = secrets.randbits(64)
@@ -42,6 +42,7 @@ class JobMaker:
         sizes, end = self._manifest.dimensions, self._manifest.special_ids.end
         for name, ids, vocabulary in (
             ("source", sentence.source, sizes.source_vocabulary),
+            ("start", sentence.start, sizes.target_vocabulary),
             ("prefix", sentence.prefix, sizes.target_vocabulary),
             ("target", sentence.target or (), sizes.target_vocabulary),
             ("suppressed", options.suppressed, sizes.target_vocabulary),
@@ -58,7 +59,7 @@ class JobMaker:
 
     def _limit(self, sentence: Sentence, options: Options) -> int:
         """Most tokens, the end token included."""
-        most = self._manifest.max_target_tokens
+        most = self._manifest.max_target_tokens - len(sentence.start)
         if sentence.target is not None:
             if len(sentence.target) >= most:
                 raise SentenceError(

@@ -213,6 +213,8 @@ class Lane:
         by_itself = token == end
         token[is_given] = given[is_given]
         log_prob[is_given] = result.given_log_probs[is_given]
+        is_start = past < rows.start[:count]
+        log_prob[is_start] = 0.0
 
         for row in np.flatnonzero(single & (token == end)).tolist():
             running = rows.owner[row]
@@ -225,12 +227,13 @@ class Lane:
             )
             self._end(running, report)
         going = np.flatnonzero((rows.single[:count] | is_forced) & (token != end))
+        shown = going[rows.stream[going] & ~is_start[going]]
         rows.ids[going, past[going]] = token[going]
         rows.log_probs[going, past[going]] = log_prob[going]
         rows.total[going] += log_prob[going]
         rows.token[going] = token[going]
         rows.past[going] += 1
-        for row in going[rows.stream[going]].tolist():
+        for row in shown.tolist():
             running = rows.owner[row]
             assert running is not None
             report.tokens.append(

@@ -21,9 +21,10 @@ class Job:
     sentence: Sentence
     options: Options
     forced: tuple[int, ...]
-    """Tokens that are given: a prefix; or a whole translation and the end token, to score it."""
+    """Tokens that are given: what decoding begins with, and a prefix; or a whole translation and
+    the end token, to score it."""
     limit: int
-    """Most tokens, the end token included."""
+    """Most tokens of the translation, the end token included."""
     seed: int
     stream: bool
     timing: Timing = field(default_factory=Timing)
@@ -54,6 +55,9 @@ class Rows:
         """Tokens so far, and the position of the newest."""
         self.source_length = np.ones(rows, np.int64)
         self.limit = np.ones(rows, np.int64)
+        """Of all tokens."""
+        self.start = np.zeros(rows, np.int64)
+        """How many of the first tokens are no part of the translation."""
         self.total = np.zeros(rows, np.float64)
         """Log-probability of the tokens so far; -inf where a beam has fewer hypotheses than rows"""
         self.single = np.zeros(rows, np.bool_)
@@ -73,6 +77,7 @@ class Rows:
             self.past,
             self.source_length,
             self.limit,
+            self.start,
             self.total,
             self.single,
             self.stream,
@@ -100,7 +105,8 @@ class Rows:
         self.token[rows] = begin
         self.past[rows] = 0
         self.source_length[rows] = len(job.sentence.source) + 1
-        self.limit[rows] = job.limit
+        self.start[rows] = len(job.sentence.start)
+        self.limit[rows] = len(job.sentence.start) + job.limit
         self.total[rows] = -np.inf
         self.total[rows[0]] = 0.0
         self.single[rows] = beam == 1

@@ -91,10 +91,10 @@ class Handlers:
         return pb.GetModelResponse(model=found.describe())
 
     def model(self, request: _Selection, call: Call) -> ServedModel:
-        """The model that a request means, of those that its client may use."""
-        return self._models.find(
-            request.model, request.source_language, request.target_language, call.client.may_use
-        )
+        """The model that a request means, of those that its client may use, told its languages."""
+        languages = request.source_language, request.target_language
+        found = self._models.find(request.model, *languages, call.client.may_use)
+        return found.towards(*languages)
 
     def _check_count(self, field: str, count: int) -> None:
         if not count:

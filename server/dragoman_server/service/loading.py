@@ -9,6 +9,7 @@ from pathlib import Path
 from dragoman_server.bundle import read_bundle
 from dragoman_server.errors import BundleError, ServerError
 from dragoman_server.replay import replay
+from dragoman_server.service.directions import Directions
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.languages import parse
 from dragoman_server.service.metrics import Metrics
@@ -52,7 +53,10 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
     began = time.monotonic()
     bundle = read_bundle(path)
     manifest = bundle.manifest
-    for tag in (manifest.source_language, manifest.target_language):
+    for tag in (
+        *(manifest.source_language, manifest.target_language),
+        *(*manifest.source_languages, *manifest.target_languages),
+    ):
         try:
             parse(tag)
         except ValueError:
@@ -74,7 +78,7 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
         extra={"facts": {"golden_error": f"{worst:.1e}", "seconds": _since(began)}},
     )
     planner = Planner(source, manifest.source_language, manifest.max_source_tokens - 1)
-    return ServedModel(bundle, dispatcher, source, target, planner)
+    return ServedModel(bundle, dispatcher, source, target, planner, Directions(manifest))
 
 
 def _since(began: float) -> float:

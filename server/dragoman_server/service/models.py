@@ -1,10 +1,11 @@
 """The models of a server, and which of them a call means."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.bundle import Bundle
+from dragoman_server.service.directions import Directions
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.errors import (
     InvalidArgumentError,
@@ -12,7 +13,7 @@ from dragoman_server.service.errors import (
     NotAllowedError,
     NotFoundError,
 )
-from dragoman_server.service.languages import Tag, likeness, parse
+from dragoman_server.service.languages import Tag, parse
 from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.plan import Planner
 
@@ -27,20 +28,25 @@ class ServedModel:
     source: Pieces
     target: Pieces
     planner: Planner
+    directions: Directions
+    start: tuple[int, ...] = ()
+    """What its translations begin with, and is no part of them."""
 
     @property
     def name(self) -> str:
         return self.bundle.manifest.name
 
-    def suits(self, wanted: tuple[Tag, Tag]) -> int:
-        """How well it translates between these languages, or any where none is wanted. 0: not."""
-        manifest = self.bundle.manifest
-        offered = parse(manifest.source_language), parse(manifest.target_language)
-        fits = [
-            likeness(want, offer) if want.language else 1
-            for want, offer in zip(wanted, offered, strict=True)
-        ]
-        return sum(fits) if all(fits) else 0
+    def towards(self, source: str, target: str) -> "ServedModel":
+        """The same model, told which languages are wanted."""
+        wanted = _tag("source_language", source), _tag("target_language", target)
+        chosen = self.directions.choose(wanted)
+        planner = replace(
+            self.planner,
+            language=chosen.source_language,
+            before=chosen.before,
+            most=self.planner.most - len(chosen.before),
+        )
+        return replace(self, planner=planner, start=chosen.start)
 
     def describe(self) -> pb.Model:
         manifest, engine = self.bundle.manifest, self.dispatcher.engine
@@ -87,7 +93,7 @@ class Models:
         """By name, by languages, or the only one; all that is given has to fit."""
         wanted = _tag("source_language", source), _tag("target_language", target)
         candidates = [self.get(name)] if name else list(self)
-        fitting = [model for model in candidates if model.suits(wanted)]
+        fitting = [model for model in candidates if model.directions.suits(wanted)]
         if not fitting:
             raise NotFoundError(
                 "no model translates these languages: ListModels has those that there are",
@@ -100,7 +106,7 @@ class Models:
             raise InvalidArgumentError(
                 "model", "is not given, and there are several: name one, or both languages"
             )
-        return max(allowed, key=lambda model: model.suits(wanted))
+        return max(allowed, key=lambda model: model.directions.suits(wanted))
 
 
 def _tag(field: str, tag: str) -> Tag:

@@ -41,13 +41,13 @@ def _options(request: pb.ScoreRequest) -> Options:
 def _sentences(model: ServedModel, request: pb.ScoreRequest, limits: Limits) -> list[Sentence]:
     sources = model.source.encode_all([pair.source for pair in request.pairs])
     targets = model.target.encode_all([pair.target for pair in request.pairs])
-    manifest = model.bundle.manifest
+    before, start = model.planner.before, model.start
     for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
         if not source:
             raise InvalidArgumentError(f"pairs[{number}].source", "is empty")
         for side, ids, most in (
-            ("source", source, manifest.max_source_tokens - 1),
-            ("target", target, manifest.max_target_tokens - 1),
+            ("source", source, model.planner.most),
+            ("target", target, model.bundle.manifest.max_target_tokens - 1 - len(start)),
         ):
             if len(ids) > most:
                 raise InvalidArgumentError(
@@ -57,7 +57,8 @@ def _sentences(model: ServedModel, request: pb.ScoreRequest, limits: Limits) -> 
                 )
     convert.check_tokens("pairs", sum(map(len, sources)), limits.max_source_tokens)
     return [
-        Sentence(source, target=target) for source, target in zip(sources, targets, strict=True)
+        Sentence((*before, *source), target=target, start=start)
+        for source, target in zip(sources, targets, strict=True)
     ]
 
 

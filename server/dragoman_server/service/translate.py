@@ -182,7 +182,11 @@ class Job:
         try:
             return await self._model.dispatcher.submit(
                 [
-                    Sentence(part.ids, () if text is earlier else self._prefix)
+                    Sentence(
+                        part.ids,
+                        () if text is earlier else self._prefix,
+                        start=self._model.start,
+                    )
                     for (text, part), earlier in zip(parts, before, strict=False)
                 ],
                 self._options,

@@ -1,7 +1,18 @@
-"""Text to token ids and back, with a bundle's SentencePiece models."""
+"""Text to token ids and back, with a bundle's SentencePiece models.
 
-from collections.abc import Sequence
+Models from elsewhere have a table of ids of their own: SentencePiece cuts a text into pieces, and
+the table says which id each has. Two SentencePiece models may share one. In a bundle it is a file:
+
+    {"unknown": 1, "hidden": [0, 58100], "pieces": {"</s>": 0, "<unk>": 1, "▁the": 2, …}}
+
+What is hidden is never shown: the end, padding, the tokens of languages.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from sentencepiece import SentencePieceProcessor
 
@@ -10,6 +21,7 @@ from dragoman_server.errors import BundleError
 
 _LINE_BREAKS = str.maketrans(dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 """A vocabulary with bytes can spell them; a translated sentence has none."""
+_SPACE = "▁"
 
 
 class Pieces:
@@ -28,8 +40,11 @@ class Pieces:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Without white space around it, and on one line."""
+        return self._text(ids).translate(_LINE_BREAKS).strip()
+
+    def _text(self, ids: Sequence[int]) -> str:
         text: str = self._processor.decode(list(ids))
-        return text.translate(_LINE_BREAKS).strip()
+        return text
 
     def piece(self, token: int) -> str:
         found: str = self._processor.id_to_piece(token)
@@ -57,6 +72,83 @@ class Pieces:
         return self._bytes | frozenset(unknown)
 
 
+class MappedPieces(Pieces):
+    """The vocabulary of one side of a model that has a table of ids."""
+
+    def __init__(
+        self, model: bytes, ids: Mapping[str, int], unknown: int, hidden: Collection[int], size: int
+    ) -> None:
+        """``size`` is the model's: some ids may have no piece."""
+        super().__init__(model)
+        self.size = size
+        self._ids = ids
+        self._unknown = unknown
+        self._hidden = frozenset(hidden)
+        self._names = {token: piece for piece, token in ids.items()}
+        for token in (*self._names, unknown, *hidden):
+            if not 0 <= token < size:
+                raise ValueError(f"has the id {token}, and the model {size} tokens")
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        return self._look_up(self._processor.encode(text, out_type=str))
+
+    def encode_all(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        found = self._processor.encode(list(texts), out_type=str)
+        return [self._look_up(pieces) for pieces in found]
+
+    def _look_up(self, pieces: Sequence[str]) -> tuple[int, ...]:
+        # By name, and not by SentencePiece's ids: a letter that is unknown to one side's model may
+        # have an id through the other's.
+        return tuple(self._ids.get(piece, self._unknown) for piece in pieces)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        names = [self._names[t] for t in ids if t in self._names and t not in self._hidden]
+        # Pieces that this side's model does not know come back as they are, mark of space and all.
+        text: str = self._processor.decode(names).replace(_SPACE, " ") if names else ""
+        return text
+
+    def piece(self, token: int) -> str:
+        return self._names.get(token, self._names.get(self._unknown, ""))
+
+    def find(self, piece: str) -> int | None:
+        return self._ids.get(piece)
+
+    def spells(self, text: str) -> bool:
+        return all(token not in self._foreign for token in self.encode(text))
+
+    @cached_property
+    def _bytes(self) -> frozenset[int]:
+        processor = self._processor
+        known = ((self._names[t], t) for t in self._names)
+        return frozenset(
+            token for name, token in known if processor.is_byte(processor.piece_to_id(name))
+        )
+
+    @cached_property
+    def _foreign(self) -> frozenset[int]:
+        return self._bytes | {self._unknown}
+
+
+def write_vocabulary(ids: Mapping[str, int], unknown: int, hidden: Collection[int]) -> bytes:
+    table = {"unknown": unknown, "hidden": sorted(hidden), "pieces": dict(ids)}
+    return (json.dumps(table, ensure_ascii=False) + "\n").encode()
+
+
+def read_mapped(model: bytes, vocabulary: bytes, size: int) -> MappedPieces:
+    """Raises ``ValueError`` for what is no such table, or does not fit the model."""
+    table: Any = json.loads(vocabulary)
+    if not isinstance(table, dict) or table.keys() != {"unknown", "hidden", "pieces"}:
+        raise ValueError("not a table of ids")
+    ids, hidden, unknown = table["pieces"], table["hidden"], table["unknown"]
+    if not isinstance(ids, dict) or not isinstance(hidden, list):
+        raise ValueError("not a table of ids")
+    if not all(type(token) is int for token in (*ids.values(), *hidden, unknown)):
+        raise ValueError("has an id that is no whole number")
+    if len({*ids.values()}) < len(ids):
+        raise ValueError("has an id twice")
+    return MappedPieces(model, ids, unknown, hidden, size)
+
+
 class TextStream:
     """The text of a translation whose tokens come one by one.
 
@@ -81,20 +173,25 @@ class TextStream:
 
 
 def load_pieces(bundle: Bundle) -> tuple[Pieces, Pieces]:
-    """Of the source and of the target; the same object where the file is the same."""
-    manifest = bundle.manifest
-    loaded: dict[str, Pieces] = {}
-    for name, size in (
-        (manifest.source_tokenizer, manifest.dimensions.source_vocabulary),
-        (manifest.target_tokenizer, manifest.dimensions.target_vocabulary),
-    ):
-        if name not in loaded:
-            try:
-                loaded[name] = Pieces((bundle.path / name).read_bytes())
-            except (OSError, RuntimeError):
-                raise BundleError(f"{bundle.path / name}: not a SentencePiece model") from None
-        if loaded[name].size != size:
-            raise BundleError(
-                f"{bundle.path / name}: has {loaded[name].size} pieces, the model {size}"
-            )
-    return loaded[manifest.source_tokenizer], loaded[manifest.target_tokenizer]
+    """Of the source and of the target; the same object where the files are the same."""
+    manifest, sizes = bundle.manifest, bundle.manifest.dimensions
+    source = manifest.source_tokenizer, manifest.source_vocabulary, sizes.source_vocabulary
+    target = manifest.target_tokenizer, manifest.target_vocabulary, sizes.target_vocabulary
+    found = _load(bundle.path, *source)
+    return found, found if target == source else _load(bundle.path, *target)
+
+
+def _load(directory: Path, name: str, vocabulary: str, size: int) -> Pieces:
+    try:
+        pieces = Pieces((directory / name).read_bytes())
+    except (OSError, RuntimeError):
+        raise BundleError(f"{directory / name}: not a SentencePiece model") from None
+    if vocabulary:
+        try:
+            table = (directory / vocabulary).read_bytes()
+            return read_mapped((directory / name).read_bytes(), table, size)
+        except (OSError, ValueError, RecursionError) as error:
+            raise BundleError(f"{directory / vocabulary}: {error}") from None
+    if pieces.size != size:
+        raise BundleError(f"{directory / name}: has {pieces.size} pieces, the model {size}")
+    return pieces

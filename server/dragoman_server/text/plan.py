@@ -53,6 +53,8 @@ class Planner:
     language: str
     most: int
     """Tokens of a sentence, without the end token."""
+    before: tuple[int, ...] = ()
+    """What every source begins with: tokens of languages. The limit does not count them."""
 
     def plan(self, text: str, options: PlanOptions) -> list[Part]:
         """The parts of a text, in order; what is between them stays.
@@ -83,16 +85,16 @@ class Planner:
             return []
         masked = mask(text, span, kept)
         if masked is not None:
-            part = Part(span, masked, self.pieces.encode(masked.source))
-            if len(part.ids) <= self.most:
-                return [part]
+            ids = self.pieces.encode(masked.source)
+            if len(ids) <= self.most:
+                return [Part(span, masked, (*self.before, *ids))]
             if not may_split and not self._fits(span.of(text)):
-                raise OverlongError(len(part.ids), self.most)
+                raise OverlongError(len(ids), self.most)
             split = self._split(text, span, kept) if may_split else []
             # Else it is the names that are too long: longer than what they stand for.
             smaller = split if len(split) > 1 else smaller
             if smaller == [span]:  # a letter
-                raise OverlongError(len(part.ids), self.most)
+                raise OverlongError(len(ids), self.most)
         return [
             part
             for each in smaller

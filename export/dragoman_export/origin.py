@@ -1,0 +1,98 @@
+"""What is exported: a model, its vocabularies, and what its bundle is to say of them.
+
+It comes from a checkpoint of ours or from elsewhere (``dragoman_export.hf``), and the exporter does
+not care which.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from dragoman_export.errors import ExportError
+from dragoman_server.bundle import SpecialIds
+from dragoman_training.checkpoint import Checkpoint
+from dragoman_training.search import Ends
+from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_training.transformer import Transformer
+
+_PATHS = ("train_source", "train_target", "valid_source", "valid_target")
+
+
+class Vocabulary(Protocol):
+    """One side's text as ids and back."""
+
+    def encode_all(self, texts: Sequence[str]) -> Sequence[Sequence[int]]: ...
+
+    def decode(self, ids: Sequence[int]) -> str: ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Origin:
+    model: Transformer
+    source: Vocabulary
+    target: Vocabulary
+    special: SpecialIds
+    manifest: dict[str, Any]
+    """What the manifest says of languages and tokenizers, by its keys, and of where it is from."""
+    files: dict[str, bytes]
+    """Of the tokenizers."""
+    before: tuple[int, ...] = ()
+    """What the sources of text to measure on begin with: tokens of its languages."""
+    start: tuple[int, ...] = ()
+    """What its translations begin with, and is no part of them."""
+    measured_language: str
+    """That its translations are in."""
+
+    @property
+    def ends(self) -> Ends:
+        return Ends(self.special.begin, self.special.end, self.start)
+
+    @property
+    def most_source_tokens(self) -> int:
+        return self.model.settings.max_length - 1
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[*self.before, *ids] if ids else [] for ids in self.source.encode_all(list(texts))]
+
+
+def origin_of(checkpoint: Checkpoint) -> Origin:
+    model = checkpoint.build_model()
+    if not isinstance(model, Transformer):
+        raise ExportError(
+            f"the checkpoint's model is of kind {model.settings.kind!r}: only Transformers can be "
+            "exported"
+        )
+    config, files = checkpoint.config, checkpoint.tokenizers.files()
+    return Origin(
+        model=model,
+        source=checkpoint.tokenizers.source,
+        target=checkpoint.tokenizers.target,
+        special=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
+        manifest={
+            "source_language": config.get("source_language") or "",
+            "target_language": config.get("target_language") or "",
+            "source_tokenizer": next(iter(files)),
+            "target_tokenizer": list(files)[-1],
+            "provenance": provenance(config),
+        },
+        files=files,
+        measured_language=config.get("target_language") or "",
+    )
+
+
+def provenance(config: dict[str, Any]) -> dict[str, Any]:
+    """What made the model; of the files that it was trained on, the names without directories."""
+    told: dict[str, Any] = {
+        key: config[key] for key in ("data", "progress", "recipe") if key in config
+    }
+    if "recipe" in told:
+        data = {
+            key: [Path(path).name for path in value] if key in _PATHS else value
+            for key, value in told["recipe"]["data"].items()
+        }
+        training = dict(told["recipe"].get("training") or {})
+        if training.get("initial"):
+            training["initial"] = Path(training["initial"]).name
+        told["recipe"] = {**told["recipe"], "data": data, "training": training}
+    return told

@@ -1,0 +1,67 @@
+"""Which languages a model translates between, and the tokens that tell it so.
+
+A model of one pair needs none. One of several is told by a token which language a text is in, or
+which to translate into; where they go, its manifest says.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dragoman_server.bundle import Manifest
+from dragoman_server.service.errors import InvalidArgumentError
+from dragoman_server.service.languages import Tag, likeness, parse
+
+
+@dataclass(frozen=True)
+class Direction:
+    source_language: str
+    """As the manifest names it."""
+    before: tuple[int, ...] = ()
+    """Tokens that the source begins with."""
+    start: tuple[int, ...] = ()
+    """Tokens that the translation begins with; they are no part of it."""
+
+
+@dataclass(frozen=True)
+class _Offer:
+    name: str
+    tag: Tag
+    tokens: tuple[int, ...]
+
+
+class Directions:
+    """Of one model. Raises ``ValueError`` for a manifest with what is no language tag."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._sources = _offers(manifest.source_language, manifest.source_languages)
+        self._targets = _offers(manifest.target_language, manifest.target_languages)
+        self._target_in_source = manifest.target_language_in == "source"
+
+    def suits(self, wanted: tuple[Tag, Tag]) -> int:
+        """How well it translates between these languages, or any where none is wanted. 0: not."""
+        fits = [
+            max(likeness(want, offer.tag) for offer in offers) if want.language else 1
+            for want, offers in zip(wanted, (self._sources, self._targets), strict=True)
+        ]
+        return sum(fits) if all(fits) else 0
+
+    def choose(self, wanted: tuple[Tag, Tag]) -> Direction:
+        """Raises ``InvalidArgumentError`` where a language has to be given and is not."""
+        source = _best("source_language", wanted[0], self._sources)
+        target = _best("target_language", wanted[1], self._targets)
+        if self._target_in_source:
+            return Direction(source.name, before=(*source.tokens, *target.tokens))
+        return Direction(source.name, before=source.tokens, start=target.tokens)
+
+
+def _offers(language: str, several: Mapping[str, int | None]) -> list[_Offer]:
+    return [
+        _Offer(name, parse(name), () if token is None else (token,))
+        for name, token in (several or {language: None}).items()
+    ]
+
+
+def _best(field: str, wanted: Tag, offers: Sequence[_Offer]) -> _Offer:
+    if not wanted.language and len(offers) > 1 and any(offer.tokens for offer in offers):
+        raise InvalidArgumentError(field, f"is not given, and the model has {len(offers)}")
+    return max(offers, key=lambda offer: likeness(wanted, offer.tag))

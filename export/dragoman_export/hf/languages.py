@@ -1,0 +1,86 @@
+"""Tokens that name languages, as each family spells them, and the tags that clients write.
+
+Marian    >>por<<     in the vocabulary; stands before the source, for the language to translate to
+M2M-100   __pt__      after the vocabulary, in an order of its own; before source and translation
+NLLB      por_Latn    among the added tokens; before source and translation
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dragoman_export.errors import ExportError
+from dragoman_server.service.languages import likeness, parse
+
+_M2M100 = (
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu "
+    "ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms "
+    "my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur "
+    "uz vi wo xh yi yo zh zu"
+)
+CODES = {"m2m100": _M2M100.split(), "wmt21": ["en", "ha", "is", "ja", "cs", "ru", "zh", "de"]}
+"""The languages of M2M-100's tokenizers, by the name of the list, in the order of their ids."""
+SEVERAL = "mul"
+"""The tag of several languages, for who can be told of one only."""
+
+_MARIAN = re.compile(r">>(.+)<<")
+_NLLB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
+
+Languages = dict[str, int]
+"""Tags, and the token of each."""
+
+
+def marian_languages(ids: Mapping[str, int]) -> Languages:
+    """What is no language tag can't be asked for, and is left out."""
+    found: Languages = {}
+    for piece, token in ids.items():
+        match = _MARIAN.fullmatch(piece)
+        if match and is_tag(tag := match[1].replace("_", "-")):
+            found.setdefault(tag, token)
+    return found
+
+
+def m2m100_languages(codes: Sequence[str], first: int) -> Languages:
+    return {code: first + number for number, code in enumerate(codes)}
+
+
+def nllb_languages(tokens: Mapping[str, int]) -> Languages:
+    return {
+        token.replace("_", "-"): number
+        for token, number in sorted(tokens.items(), key=lambda item: item[1])
+        if _NLLB.fullmatch(token)
+    }
+
+
+def is_tag(text: str) -> bool:
+    try:
+        return bool(parse(text).language)
+    except ValueError:
+        return False
+
+
+def chosen(languages: Languages, wanted: Sequence[str], side: str) -> Languages:
+    """Those that are wanted, in that order; all where none is said."""
+    if not wanted:
+        return languages
+    return {tag: languages[tag] for tag in (_nearest(languages, each, side) for each in wanted)}
+
+
+def _nearest(languages: Languages, wanted: str, side: str) -> str:
+    tag = parse(checked(wanted, side))
+    best = max(languages, key=lambda offered: likeness(tag, parse(offered)))
+    if not likeness(tag, parse(best)):
+        raise ExportError(
+            f"--{side}-language {wanted}: the model has {', '.join(languages)}, and not this"
+        )
+    return best
+
+
+def checked(wanted: str, side: str) -> str:
+    if not is_tag(wanted):
+        raise ExportError(f"--{side}-language {wanted}: not a language tag, as en, por or pt-BR")
+    return wanted
+
+
+def one_tag(languages: Mapping[str, int | None]) -> str:
+    """For who can be told of one language only."""
+    return next(iter(languages)) if len(languages) == 1 else SEVERAL

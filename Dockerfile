@@ -61,7 +61,8 @@ FROM ${GPU_BASE} AS gpu
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3 tini \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* \
+    && mkdir /models
 COPY --from=gpu-packages /opt/dragoman /opt/dragoman
 # Nothing is written at run time, so that the root can be read-only. A server that is reachable wants
 # TLS and tokens, or to be told DRAGOMAN_ALLOW_OPEN=true by whoever protects it otherwise.

@@ -1,5 +1,6 @@
 """What each package may load: the SDK stays light, the server never needs PyTorch."""
 
+import os
 import subprocess
 import sys
 
@@ -41,3 +42,14 @@ def test_commands_are_described_without_their_extra() -> None:
     script = "import dragoman_training.commands, sys; print('torch' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+def test_onnxruntime_sends_nothing_home() -> None:
+    """Its builds read this when they are loaded."""
+    script = "import dragoman_server, sys, os; print('onnxruntime' in sys.modules, os.environ[NAME])"
+    script = script.replace("NAME", "'ORT_DISABLE_TELEMETRY'")
+    environment = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+    )
+    assert run.stdout.split() == ["False", "1"]

@@ -20,7 +20,7 @@ import yaml
 import deploy_expressions as expressions
 from deploy_tools import DEPLOY, read_yaml, tool
 from dragoman.v1 import translation_pb2 as pb
-from service_process import Process, started
+from service_process import Process, is_serving, started
 from service_running import PATIENCE
 
 SERVER = ("--rows", "4", "--max-beam", "2", "--replicas", "1", "--threads", "1")
@@ -177,3 +177,23 @@ def test_every_expression_returns_data(watched: tuple[Process, Prometheus]) -> N
     assert {rule["name"] for rule in judged if rule["health"] != "ok"} == set()
     firing = {rule["name"] for rule in judged if rule.get("state") == "firing"}
     assert firing == set()
+
+
+@pytest.mark.slow  # an engine that hangs is waited for
+def test_an_engine_that_hangs_raises_the_alert(tmp_path: Path) -> None:
+    wedge = tmp_path / "wedge"
+    with (
+        started(tmp_path, *SERVER, "--stall", "20", wedge=wedge) as server,
+        prometheus(tmp_path, server.metrics_address) as found,
+        server.connected() as (stub, health),
+    ):
+        firing = 'ALERTS{alertname="DragomanEngineStalled", alertstate="firing"}'
+        assert found.values(firing) == []
+        wedge.touch()
+        call = stub.Translate.future(pb.TranslateRequest(texts=["Hello."]), timeout=PATIENCE)
+        wait_for(found, {"the alert": firing})
+        # Nobody restarts it before it has decided itself that the engine is lost.
+        assert is_serving(health)
+        assert call.code() is grpc.StatusCode.UNAVAILABLE
+        assert server.wait() == 1
+        assert found.values(firing), "it is forgotten as soon as the server has ended"

@@ -39,6 +39,11 @@ RUN python3 -m venv /opt/dragoman \
     && /opt/dragoman/bin/pip install --no-cache-dir --constraint constraints.txt \
         "$(echo /wheel/*.whl)[server]" \
     && /opt/dragoman/bin/pip uninstall --yes pip
+# With its card, which its licence wants to go along. Readable for all, also where whoever checked it
+# out keeps files to themselves.
+COPY models/en-pt.md /models/
+COPY models/en-pt /models/en-pt
+RUN chmod --recursive a+rX /models
 
 
 FROM ${GPU_BASE} AS gpu-packages
@@ -100,9 +105,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3 tini \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=cpu-packages /opt/dragoman /opt/dragoman
-# With its card, which its licence wants to go along.
-COPY models/en-pt.md /models/
-COPY models/en-pt /models/en-pt
+COPY --from=cpu-packages /models /models
 ENV PATH=/opt/dragoman/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

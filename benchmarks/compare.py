@@ -1,0 +1,259 @@
+"""Dragoman beside its peers, on the same weights, in the same run.
+
+    python benchmarks/compare.py --quick                     # make bench-quick
+    python benchmarks/compare.py --json compare.json         # part of make bench
+
+Sentences are translated with 1, 8, 32 and 64 at a time: by ``dragoman serve`` over gRPC, by our
+engine in this process, by CTranslate2, by transformers and, where a Python that has it is named
+with ``--optimum``, by Optimum-ONNX. Before anything is timed, translations are compared: what is
+not the same work is not worth timing. Each has the setting that is best for it, found in the same
+run; then they take turns. A ratio is the median of the rounds' ratios of sentences a second.
+
+Ends with a line ``ctranslate2 int8 ratios R1 R8 R32 R64`` (greedy search over gRPC, the seeded
+model), and with exit code 1 where one is below 0.8.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import machine
+import peers
+import subjects
+from contenders import Contender, Figures, best_settings, in_turns, ratios
+from optimum_peer import optimum
+from servers import SERVED, served
+from subjects import Subject, Text
+
+LEAST = 0.8
+"""Ratio to CTranslate2 below which the command fails."""
+SENTENCES = {1: 8, 8: 24, 32: 64, 64: 128}
+"""Of a round, by how many are translated at a time."""
+FLOAT32_AGREEMENT = 0.9
+"""Share of the float32 tokens that peers have to choose alike, or they do not do the same."""
+OURS = (SERVED, peers.IN_PROCESS)
+
+
+def rows_for(beam: int) -> int:
+    """Rows beyond 128 are no faster, and memory is taken for all of them."""
+    return 64 if beam == 1 else 128
+
+
+@contextmanager
+def all_contenders(
+    subject: Subject,
+    precision: str,
+    beam: int,
+    directory: Path,
+    wanted: argparse.Namespace,
+) -> Iterator["Field"]:
+    bundle = subject.bundle(precision, directory)
+    rows = rows_for(beam)
+    log = directory / "servers.log"
+    with ExitStack() as stack:
+        found = stack.enter_context(served(subject, bundle.path, beam, rows, log))
+        found += stack.enter_context(peers.engines(subject, bundle, beam, rows))
+        if "transformers" in wanted.peers:
+            found += peers.transformers(subject, beam)
+        if wanted.optimum:
+            found += stack.enter_context(optimum(subject, beam, wanted.optimum, directory, log))
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=directory)))
+        yield Field(subject, beam, found, peers.CTranslate2(subject.model, scratch, precision))
+
+
+class Field:
+    """Everyone who takes part, for one model, precision and beam."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        beam: int,
+        found: Sequence[Contender],
+        ctranslate2: peers.CTranslate2,
+    ) -> None:
+        self._subject = subject
+        self._beam = beam
+        self._found = found
+        self._ctranslate2 = ctranslate2
+
+    def contenders(self, concurrent: int) -> list[Contender]:
+        theirs = self._ctranslate2.contenders(self._subject.forced, self._beam, concurrent)
+        return [*self._found, *theirs]
+
+
+def agreement(subject: Subject, chosen: Sequence[Contender], texts: Sequence[Text]) -> Any:
+    """Of each, the share of tokens that it chooses as our engine does in this process."""
+    answers = {c.engine: _token_lists(subject, c, texts) for c in chosen}
+    ours = answers[peers.IN_PROCESS]
+    found = {}
+    for engine, theirs in answers.items():
+        if engine != peers.IN_PROCESS:
+            pairs = list(zip(ours, theirs, strict=True))
+            same = sum(a == b for one, other in pairs for a, b in zip(one, other, strict=False))
+            found[engine] = same / sum(max(len(one), len(other)) for one, other in pairs)
+    return found
+
+
+def _token_lists(
+    subject: Subject, contender: Contender, texts: Sequence[Text]
+) -> list[tuple[int, ...]]:
+    """By way of the text: special tokens, which a seeded model does say, are not in it."""
+    most = None if subject.forced is None else subject.forced - 1  # the last may be the end token
+    found = []
+    for answer in contender.run(texts, len(texts)):
+        if not isinstance(answer, str):
+            answer = subject.tokenizer.decode([token for token in answer[:most] if token >= 0])
+        found.append(tuple(subject.tokenizer.encode(answer)))
+    return found
+
+
+def measure(
+    field: Field, subject: Subject, precision: str, beam: int, wanted: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """An entry for each number of sentences at a time."""
+    for concurrent in wanted.concurrent:
+        count = SENTENCES.get(concurrent, 2 * concurrent)
+        if beam > 1:
+            count = max(concurrent, count // 2)
+        texts = subject.texts(count, seed=concurrent)
+        chosen = best_settings(field.contenders(concurrent), texts, concurrent, wanted.tries)
+        alike = agreement(subject, chosen, texts[: min(count, 16)])
+        if precision == "float32":
+            for engine, share in alike.items():
+                if share < FLOAT32_AGREEMENT:
+                    raise SystemExit(
+                        f"{subject.name}, beam {beam}: {engine} chooses only {share:.0%} of the "
+                        "tokens as our engine does, so it does not do the same work"
+                    )
+        figures = in_turns(chosen, texts, concurrent, wanted.rounds)
+        yield {
+            "subject": subject.name,
+            "precision": precision,
+            "beam": beam,
+            "concurrent": concurrent,
+            "agreement": alike,
+            "engines": {name: _engine(one) for name, one in figures.items()},
+            "ratios": _ratios(figures),
+        }
+
+
+def _engine(figures: Figures) -> dict[str, Any]:
+    return {
+        "setting": figures.setting,
+        "sentences_per_second": figures.median,
+        "least": min(figures.rates),
+        "most": max(figures.rates),
+    }
+
+
+def _ratios(figures: dict[str, Figures]) -> dict[str, dict[str, dict[str, float]]]:
+    """By peer, and which of ours."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, theirs in figures.items():
+        if name not in OURS:
+            found[name] = {mine: _spread(ratios(figures[mine], theirs)) for mine in OURS}
+    found[peers.IN_PROCESS] = {SERVED: _spread(ratios(figures[SERVED], figures[peers.IN_PROCESS]))}
+    return found
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+
+def show(entry: dict[str, Any]) -> None:
+    print(
+        f"\n{entry['subject']} {entry['precision']} beam {entry['beam']}, "
+        f"{entry['concurrent']} at a time"
+    )
+    for name, one in entry["engines"].items():
+        ratio = entry["ratios"].get(name, {}).get(SERVED)
+        beside = (
+            f"  served {ratio['median']:.2f}x ({ratio['least']:.2f}–{ratio['most']:.2f})"
+            if ratio
+            else ""
+        )
+        print(
+            f"  {name:20s} {one['sentences_per_second']:8.2f} sentences/s "
+            f"({one['least']:.2f}–{one['most']:.2f})  [{one['setting']}]{beside}"
+        )
+    alike = ", ".join(f"{name} {share:.0%}" for name, share in entry["agreement"].items())
+    print(f"  tokens chosen alike: {alike}", flush=True)
+
+
+def quick_ratios(entries: Sequence[dict[str, Any]]) -> list[float]:
+    return [
+        entry["ratios"][peers.CTRANSLATE2][SERVED]["median"]
+        for entry in entries
+        if (entry["precision"], entry["beam"]) == ("int8", 1) and entry["subject"] != "en-pt"
+    ]
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="only what the last line needs")
+    parser.add_argument("--subjects", nargs="+", choices=("base", "en-pt"))
+    parser.add_argument("--precisions", nargs="+", choices=("int8", "float32"))
+    parser.add_argument("--beams", type=int, nargs="+")
+    parser.add_argument("--peers", nargs="*", choices=("transformers",))
+    parser.add_argument("--concurrent", type=int, nargs="+", default=[1, 8, 32, 64])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tries", type=int, default=2, help="of the best settings, to choose")
+    parser.add_argument("--optimum", type=Path, help="a Python that has optimum-onnx")
+    parser.add_argument("--preset", default="base", help="of the seeded model; smaller: a trial")
+    parser.add_argument("--vocabulary", type=int, default=subjects.VOCABULARY)
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    found = parser.parse_args()
+    quick = found.quick
+    found.subjects = found.subjects or (["base"] if quick else ["base", "en-pt"])
+    found.precisions = found.precisions or (["int8"] if quick else ["int8", "float32"])
+    found.beams = found.beams or ([1] if quick else [1, 4])
+    if found.peers is None:
+        found.peers = [] if quick else ["transformers"]
+    return found
+
+
+def main() -> None:
+    wanted = arguments()
+    about = machine.describe()
+    machine.warn_if_busy(about)
+    makers = {
+        "base": lambda: subjects.base(wanted.preset, wanted.vocabulary),
+        "en-pt": subjects.en_pt,
+    }
+    entries: list[dict[str, Any]] = []
+    compared: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        for name in wanted.subjects:
+            subject = makers[name]()
+            compared[subject.name] = subject.what
+            for precision in wanted.precisions:
+                for beam in wanted.beams:
+                    with all_contenders(subject, precision, beam, directory, wanted) as field:
+                        for entry in measure(field, subject, precision, beam, wanted):
+                            show(entry)
+                            entries.append(entry)
+    if wanted.json:
+        absent = {} if wanted.optimum else {"optimum": "no Python that has it was named"}
+        content = {
+            "machine": about,
+            "subjects": compared,
+            "rounds": wanted.rounds,
+            "absent": absent,
+            "entries": entries,
+        }
+        wanted.json.write_text(json.dumps(content, indent=1) + "\n")
+    found = quick_ratios(entries)
+    if found:
+        print("\nctranslate2 int8 ratios", *(f"{ratio:.2f}" for ratio in found), flush=True)
+        sys.exit(min(found) < LEAST)
+
+
+if __name__ == "__main__":
+    main()

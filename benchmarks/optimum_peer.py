@@ -1,0 +1,120 @@
+"""Optimum-ONNX as a contender, in a process of its own.
+
+Its newest release wants an older transformers than the one that is compared beside it, so it lives
+in another environment, and this file is both ends: imported, it is the contender; run by the other
+Python, it is the worker, which speaks JSON lines. Times are the worker's own, so that talking with
+it costs nothing; since a contender is timed from outside, the worker's speech is kept tiny.
+
+    python benchmarks/optimum_peer.py MODEL    # what the contender runs, with the other Python
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contenders import Answers, Contender
+    from subjects import Subject, Text
+
+OPTIMUM = "optimum-onnx"
+_SHARE = 0.25
+_LONGEST = 256
+
+
+@contextmanager
+def optimum(
+    subject: "Subject", beam: int, python: Path, directory: Path, log: Path
+) -> Iterator[list["Contender"]]:
+    """One for each number of threads; none, with a line that says why, where it does not work."""
+    from contenders import Contender
+    from peers import divisions
+
+    model = directory / f"{subject.name}-hf"
+    if not model.exists():
+        import transformers_model
+
+        theirs = transformers_model.build(subject.model)
+        theirs.save_pretrained(model)
+    workers = []
+    with log.open("a") as errors:
+        for threads in sorted({threads for _, threads in divisions()}):
+            worker = subprocess.Popen(  # noqa: S603 - our own
+                [str(python), __file__, str(model), str(threads)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+            workers.append((threads, worker))
+    try:
+        found = []
+        for threads, worker in workers:
+            assert worker.stdout is not None
+            if worker.stdout.readline().strip() != "ready":
+                print(f"{OPTIMUM} does not work here: {log.read_text().strip()[-300:]}")
+                break
+            run = _run(worker, subject.forced, beam)
+            found.append(Contender(OPTIMUM, f"float32, {threads} threads", run, share=_SHARE))
+        yield found
+    finally:
+        for _, worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+def _run(worker: "subprocess.Popen[str]", forced: int | None, beam: int) -> Any:
+    def run(texts: Sequence["Text"], concurrent: int) -> "Answers":
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        answers = []
+        for at in range(0, len(texts), concurrent):
+            ids = [text.ids for text in texts[at : at + concurrent]]
+            worker.stdin.write(json.dumps({"ids": ids, "beam": beam, "forced": forced}) + "\n")
+            worker.stdin.flush()
+            answers += [tuple(one) for one in json.loads(worker.stdout.readline())]
+        return answers
+
+    return run
+
+
+def _serve(model_path: str, threads: int) -> None:
+    """The worker. Only here is anything of optimum imported."""
+    import onnxruntime
+    import torch
+    from optimum.onnxruntime import ORTModelForSeq2SeqLM
+
+    torch.set_num_threads(threads)
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = threads
+    model = ORTModelForSeq2SeqLM.from_pretrained(
+        model_path, export=True, provider="CPUExecutionProvider", session_options=settings
+    )
+    end, pad = model.config.eos_token_id, model.config.pad_token_id
+    print("ready", flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        longest = max(map(len, asked["ids"])) + 1
+        ids = [[*one, end, *[pad] * (longest - len(one) - 1)] for one in asked["ids"]]
+        mask = [[1] * (len(one) + 1) + [0] * (longest - len(one) - 1) for one in asked["ids"]]
+        if asked["forced"] is None:
+            limits = {"max_new_tokens": min(_LONGEST - 1, 2 * longest + 10)}
+        else:
+            limits = {"min_new_tokens": asked["forced"], "max_new_tokens": asked["forced"]}
+        found = model.generate(
+            input_ids=torch.tensor(ids),
+            attention_mask=torch.tensor(mask),
+            num_beams=asked["beam"],
+            do_sample=False,
+            **limits,
+        )
+        answers = [one[1:] for one in found.tolist()]
+        answers = [one[: one.index(end)] if end in one else one for one in answers]
+        print(json.dumps(answers), flush=True)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,180 @@
+"""Contenders in this process: our engine, CTranslate2, transformers; each with its settings."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import ctranslate2
+import torch
+
+import ctranslate2_model
+import transformers_model
+from contenders import Answers, Contender, Run
+from dragoman_server.bundle import Bundle
+from dragoman_server.engine.core import Options, Sentence
+from dragoman_server.engine.settings import EngineSettings, available_cores
+from dragoman_server.engine.translator import Translator
+from dragoman_training.tokenizer import END, PAD
+from dragoman_training.transformer import Transformer
+from subjects import Subject, Text
+
+IN_PROCESS, CTRANSLATE2, TRANSFORMERS = "dragoman in process", "ctranslate2", "transformers"
+_TRANSFORMERS_SHARE = 0.25
+_LONGEST = 256
+_END = "</s>"
+
+
+def divisions() -> list[tuple[int, int]]:
+    """Workers and threads of each: the sensible ways to use the cores."""
+    cores = available_cores()
+    return sorted({(cores, 1), (1, cores)})
+
+
+@contextmanager
+def engines(subject: Subject, bundle: Bundle, beam: int, rows: int) -> Iterator[list[Contender]]:
+    forced = subject.forced
+    options = (
+        Options(beam=beam)
+        if forced is None
+        else Options(beam=beam, min_tokens=forced - 1, max_tokens=forced)
+    )
+    with ExitStack() as stack:
+        found = []
+        for replicas, threads in divisions():
+            settings = EngineSettings(rows=rows, replicas=replicas, threads=threads)
+            translator = stack.enter_context(Translator(bundle, settings))
+            run = _engine_run(translator, options)
+            found.append(Contender(IN_PROCESS, f"{replicas} × {threads}", run))
+        yield found
+
+
+def _engine_run(translator: Translator, options: Options) -> Run:
+    def run(texts: Sequence[Text], concurrent: int) -> Answers:
+        slots = threading.Semaphore(concurrent)
+        pending = []
+        for text in texts:
+            slots.acquire()
+            pending.append(translator.submit([Sentence(text.ids)], options))
+            pending[-1].add_done_callback(lambda _: slots.release())
+        return [one.result()[0].hypotheses[0].ids for one in pending]
+
+    return run
+
+
+class CTranslate2:
+    """All divisions of the cores, loaded once; batches that suit a number of sentences."""
+
+    def __init__(self, model: Transformer, directory: Any, precision: str) -> None:
+        path = directory / f"ctranslate2-{precision}"
+        ctranslate2_model.write_model(model, path, precision)
+        self.path = path
+        self._tokens = ctranslate2_model.tokens(model.source_vocabulary)
+        self._translators = {
+            (workers, threads): ctranslate2_model.load(path, precision, workers, threads)
+            for workers, threads in {*divisions(), (1, 1)}
+        }
+
+    def contenders(self, forced: int | None, beam: int, concurrent: int) -> list[Contender]:
+        found = []
+        for (workers, threads), translator in sorted(self._translators.items()):
+            examples = {concurrent, max(1, concurrent // workers), max(1, concurrent // 2)}
+            if concurrent >= 8:
+                examples |= {concurrent // (2 * workers)}
+            batches = [("examples", size) for size in sorted(examples)]
+            if forced is None and concurrent >= 8:  # of ragged sentences, as many as fit
+                batches += [("tokens", size) for size in (256, 512, 1024)]
+            for kind, size in batches:
+                run = self._run(translator, forced, beam, kind, size)
+                setting = f"{workers} × {threads}, batches of {size} {kind}"
+                found.append(Contender(CTRANSLATE2, setting, run))
+        return found
+
+    def _run(
+        self,
+        translator: ctranslate2.Translator,
+        forced: int | None,
+        beam: int,
+        batch_type: str,
+        size: int,
+    ) -> Run:
+        options = decoding_options(forced, beam)
+
+        def run(texts: Sequence[Text], concurrent: int) -> Answers:
+            answers = []
+            for at in range(0, len(texts), concurrent):
+                results = translator.translate_batch(
+                    [named(text.ids, self._tokens) for text in texts[at : at + concurrent]],
+                    max_batch_size=size,
+                    batch_type=batch_type,
+                    **options,
+                )
+                answers += [ids_of(result.hypotheses[0]) for result in results]
+            return answers
+
+        return run
+
+
+def decoding_options(forced: int | None, beam: int) -> dict[str, Any]:
+    """Of CTranslate2, for what our options mean."""
+    longest = _LONGEST if forced is None else forced
+    return {
+        "beam_size": beam,
+        "min_decoding_length": 1 if forced is None else forced,
+        "max_decoding_length": longest,
+        "max_input_length": 0,
+    }
+
+
+def named(ids: Sequence[int], tokens: Sequence[str]) -> list[str]:
+    return [*(tokens[token] for token in ids), _END]
+
+
+def ids_of(tokens: Sequence[str]) -> tuple[int, ...]:
+    return tuple(int(token[1:]) if token[0] == "t" else -1 for token in tokens)
+
+
+def transformers(subject: Subject, beam: int) -> list[Contender]:
+    """Its ``generate``, in float32: it has no int8 for CPUs of its own."""
+    model = transformers_model.build(subject.model)
+    return [
+        Contender(
+            TRANSFORMERS,
+            f"float32, {threads} thread{'s' if threads > 1 else ''}",
+            _generate_run(model, subject.forced, beam, threads),
+            share=_TRANSFORMERS_SHARE,
+        )
+        for threads in sorted({1, available_cores()})
+    ]
+
+
+def _generate_run(model: Any, forced: int | None, beam: int, threads: int) -> Run:
+    def run(texts: Sequence[Text], concurrent: int) -> Answers:
+        torch.set_num_threads(threads)
+        answers = []
+        for at in range(0, len(texts), concurrent):
+            batch = texts[at : at + concurrent]
+            ids_BS, mask_BS = _padded(batch)
+            if forced is None:
+                limits = {"max_new_tokens": min(_LONGEST - 1, 2 * ids_BS.shape[1] + 10)}
+            else:
+                limits = {"min_new_tokens": forced, "max_new_tokens": forced}
+            with torch.inference_mode():
+                found = model.generate(
+                    ids_BS, attention_mask=mask_BS, num_beams=beam, do_sample=False, **limits
+                )
+            answers += [_without_end(line[1:]) for line in found.tolist()]
+        return answers
+
+    return run
+
+
+def _padded(texts: Sequence[Text]) -> tuple[torch.Tensor, torch.Tensor]:
+    longest = max(len(text.ids) for text in texts) + 1
+    ids = [[*text.ids, END, *[PAD] * (longest - len(text.ids) - 1)] for text in texts]
+    mask = [[1] * (len(text.ids) + 1) + [0] * (longest - len(text.ids) - 1) for text in texts]
+    return torch.tensor(ids), torch.tensor(mask)
+
+
+def _without_end(ids: list[int]) -> tuple[int, ...]:
+    return tuple(ids[: ids.index(END)] if END in ids else ids)

@@ -1,0 +1,155 @@
+"""Servers as processes of their own, their memory, and clients of them in this one."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contenders import Answers, Contender, Run
+from dragoman_client import AsyncClient, Options, Translation
+from peers import divisions
+from subjects import Subject, Text
+
+SERVED = "dragoman over gRPC"
+PATIENCE = 600.0
+_HERE = Path(__file__).parent
+_DRAGOMAN = (sys.executable, "-m", "dragoman_client")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A server that is ready."""
+
+    address: str
+    pid: int
+
+    def peak_memory(self) -> int:
+        """Bytes that were resident at most."""
+        return _status(self.pid, "VmHWM")
+
+    def memory(self) -> int:
+        return _status(self.pid, "VmRSS")
+
+
+def _status(pid: int, name: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise SystemExit(f"/proc has no {name}: memory is measured on Linux only")
+
+
+@contextmanager
+def dragoman_server(bundle: Path, log: Path, *flags: str) -> Iterator[Process]:
+    arguments = [*_DRAGOMAN, "serve", str(bundle), "--listen", "127.0.0.1:0", "--metrics", ""]
+    with _started([*arguments, *flags], log) as process:
+        yield process
+
+
+@contextmanager
+def ctranslate2_server(model: Path, tokenizer: Path, log: Path, *flags: str) -> Iterator[Process]:
+    script = str(_HERE / "ctranslate2_server.py")
+    with _started([sys.executable, script, str(model), str(tokenizer), *flags], log) as process:
+        yield process
+
+
+@contextmanager
+def _started(command: Sequence[str], log: Path) -> Iterator[Process]:
+    """Both say where they listen in a line that begins with gRPC."""
+    kept = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
+    with log.open("a") as errors:
+        process = subprocess.Popen(  # noqa: S603 - our own
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=kept
+        )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if (words := line.split()) and words[0] == "gRPC":
+                yield Process(words[1], process.pid)
+                break
+        else:
+            raise SystemExit(f"the server did not start:\n{log.read_text()[-2000:]}")
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+class Caller:
+    """The SDK's async client on an event loop of its own, for code without one."""
+
+    def __init__(self, address: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._client = AsyncClient(address, timeout=PATIENCE)
+
+    def __enter__(self) -> "Caller":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._do(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _do(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def translate(
+        self, texts: Sequence[str], concurrent: int, options: Options
+    ) -> list[Translation]:
+        """A call for each text, so many under way."""
+        found: list[Translation | None] = [None] * len(texts)
+
+        async def all_of_them() -> None:
+            left = iter(enumerate(texts))
+
+            async def person() -> None:
+                for number, text in left:
+                    found[number] = await self._client.translate(text, options=options)
+
+            await asyncio.gather(*(person() for _ in range(concurrent)))
+
+        self._do(all_of_them())
+        return [one for one in found if one is not None]
+
+
+def options_for(subject: Subject, beam: int) -> Options:
+    if subject.forced is None:
+        return Options(beam_size=beam)
+    return Options(beam_size=beam, min_tokens=subject.forced - 1, max_tokens=subject.forced)
+
+
+@contextmanager
+def served(
+    subject: Subject, bundle: Path, beam: int, rows: int, log: Path
+) -> Iterator[list[Contender]]:
+    """``dragoman serve`` with each division of the cores; the idle one does not disturb."""
+    with ExitStack() as stack:
+        found = []
+        for replicas, threads in divisions():
+            flags = ["--rows", str(rows), "--replicas", str(replicas), "--threads", str(threads)]
+            process = stack.enter_context(dragoman_server(bundle, log, *flags))
+            caller = stack.enter_context(Caller(process.address))
+            run = _served_run(caller, options_for(subject, beam))
+            found.append(Contender(SERVED, f"{replicas} × {threads}", run))
+        yield found
+
+
+def _served_run(caller: Caller, options: Options) -> Run:
+    def run(texts: Sequence[Text], concurrent: int) -> Answers:
+        made = caller.translate([text.text for text in texts], concurrent, options)
+        return [translation.text for translation in made]
+
+    return run

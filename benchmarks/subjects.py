@@ -1,0 +1,176 @@
+"""The models that are compared, each as a bundle to serve and as weights for peers.
+
+*base* is a seeded Transformer-base whose translations are all made to have the same length: peers
+do the same work, and nothing depends on what the model says. *en-pt* is the model of the
+repository, on everyday sentences with the lengths that it chooses.
+"""
+
+import io
+import itertools
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import sentencepiece
+
+from bundle_weights import read_back
+from dragoman_client._bench_texts import everyday_sentences
+from dragoman_export.export import write_graphs
+from dragoman_server.bundle import (
+    GOLDEN,
+    MANIFEST,
+    Bundle,
+    Manifest,
+    SpecialIds,
+    StoredFile,
+    read_bundle,
+)
+from dragoman_server.graphs import Graphs, GraphSettings
+from dragoman_server.reference import greedy
+from dragoman_training.files import sha256
+from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
+from dragoman_training.transformer import Transformer
+from seeded import SOURCE, seeded_model
+
+EN_PT = Path(__file__).parents[1] / "models" / "en-pt"
+TOKENS = 24
+"""Of every translation of *base*, the end token included."""
+VOCABULARY = 32_000
+_TOKENIZER = "tokenizer.spm"
+_CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A sentence, as a client sends it and as ids."""
+
+    text: str
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    name: str
+    what: str
+    """For the page of results."""
+    model: Transformer
+    tokenizer: Tokenizer
+    forced: int | None
+    """Tokens of every translation, the end token included; None: as many as the model says."""
+    stored: Path | None = None
+    """An int8 bundle that is there already."""
+
+    def bundle(self, precision: str, directory: Path) -> Bundle:
+        """That can be served; written on first use."""
+        if precision == "int8" and self.stored is not None:
+            return read_bundle(self.stored)
+        path = directory / f"{self.name}-{precision}"
+        if not path.exists():
+            _write(self, precision, path)
+        return read_bundle(path)
+
+    def texts(self, count: int, seed: int) -> list[Text]:
+        if self.forced is None:
+            found = list(itertools.islice(everyday_sentences(seed), count))
+        else:
+            draws = random.Random(seed)  # noqa: S311
+            words = _words(self.model.source_vocabulary)
+            found = [" ".join(draws.choices(words, k=SOURCE - 1)) for _ in range(count)]
+        return [Text(text, tuple(self.tokenizer.encode(text))) for text in found]
+
+
+def base(preset: str = "base", vocabulary: int = VOCABULARY) -> Subject:
+    return Subject(
+        "base" if preset == "base" else preset,
+        f"seeded Transformer ({preset}), {vocabulary:,} tokens of vocabulary, {TOKENS} tokens "
+        f"after {SOURCE}, all the same length",
+        seeded_model(preset, vocabulary),
+        Tokenizer(_word_tokenizer(vocabulary)),
+        forced=TOKENS,
+    )
+
+
+def en_pt() -> Subject:
+    bundle = read_bundle(EN_PT)
+    sizes = bundle.manifest.dimensions
+    tokenizer = (EN_PT / bundle.manifest.source_tokenizer).read_bytes()
+    return Subject(
+        "en-pt",
+        f"models/en-pt, width {sizes.width}, {sizes.encoder_layers} and {sizes.decoder_layers} "
+        f"layers, {sizes.target_vocabulary:,} tokens of vocabulary, everyday sentences, lengths "
+        "as the model chooses; float32 weights are its int8 weights read back, and each side "
+        "quantises those",
+        read_back(bundle),
+        Tokenizer(tokenizer),
+        forced=None,
+        stored=EN_PT,
+    )
+
+
+def _words(vocabulary: int) -> list[str]:
+    """Made-up words, one for each id but the four special ones."""
+    syllables = [c + v for c in _CONSONANTS for v in _VOWELS]
+    made = itertools.product(syllables, repeat=3)
+    return ["".join(word) for word in itertools.islice(made, vocabulary - END - 1)]
+
+
+def _word_tokenizer(vocabulary: int) -> bytes:
+    """A token is a word, so that a text has as many tokens as it is to have."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(_words(vocabulary)),
+        model_writer=model,
+        model_type="word",
+        vocab_size=vocabulary,
+        pad_id=PAD,
+        unk_id=UNKNOWN,
+        bos_id=BEGIN,
+        eos_id=END,
+        normalization_rule_name="identity",
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def _write(subject: Subject, precision: str, path: Path) -> None:
+    """As ``dragoman export`` does, but without measuring quality, of which a seeded model has none.
+
+    Its golden decodings may be near ties: they hold on the machine that the bundle is made on.
+    """
+    path.mkdir()
+    model = subject.model
+    layer = model.settings.decoder_layers - 1
+    sources: Sequence[tuple[int, ...]] = [text.ids for text in subject.texts(32, seed=1)]
+    dimensions = write_graphs(model, path, precision, layer, [list(ids) for ids in sources])
+    (path / _TOKENIZER).write_bytes(subject.tokenizer.model)
+    manifest = Manifest(
+        name=subject.name,
+        version="1",
+        source_language="en",
+        target_language="pt",
+        precision=precision,
+        dimensions=dimensions,
+        max_source_tokens=model.settings.max_length,
+        max_target_tokens=model.settings.max_length,
+        special_ids=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
+        source_tokenizer=_TOKENIZER,
+        target_tokenizer=_TOKENIZER,
+        alignment_layer=layer,
+        licence="none: for measuring",
+    )
+    graphs = Graphs(Bundle(path, manifest), GraphSettings(rows=1))
+    (decoded,) = greedy(graphs, [list(sources[0])], [TOKENS])
+    golden = {
+        "source": list(sources[0]),
+        "limit": TOKENS,
+        "ids": list(decoded.ids),
+        "token_log_probs": list(decoded.token_log_probs),
+    }
+    (path / GOLDEN).write_text(json.dumps({"sentences": [golden]}))
+    files = {
+        file.name: StoredFile(bytes=file.stat().st_size, sha256=sha256(file))
+        for file in sorted(path.iterdir())
+    }
+    (path / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")

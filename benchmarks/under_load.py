@@ -1,0 +1,257 @@
+"""Servers under load: how long people wait, what overload does, and how much memory it takes.
+
+    python benchmarks/under_load.py latency      # beside CTranslate2 behind a batching window
+    python benchmarks/under_load.py overload     # three times what the server can do
+    python benchmarks/under_load.py memory       # peak of the server beside CTranslate2's
+
+Load comes from what ``dragoman bench`` is made of: Poisson arrivals, latency from the moment at
+which a call was to be sent. Servers are processes of their own, in turns on the same machine. Each
+mode ends with exit code 1 where what it is to show does not hold.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import machine
+import peers
+import subjects
+from dragoman_client import AsyncClient, Retries
+from dragoman_client._bench_load import Load, LoadSettings
+from dragoman_client._bench_statistics import Statistics
+from servers import Process, ctranslate2_server, dragoman_server, options_for
+from subjects import Subject
+
+CLOSED = (16, 32, 64, 128)
+"""Calls under way, to find how much a server can do."""
+WINDOWS = (0.005, 0.02)
+"""Seconds for which CTranslate2's server collects a batch."""
+LOAD = 0.7
+"""Of the capacity of CTranslate2's server."""
+LATENCY_SHARE = 0.5
+"""Of its p95, what ours may be."""
+OVER = 3.0
+GOODPUT = 0.9
+REFUSED_SECONDS = 0.1
+"""In which 95% of the refused are to be told."""
+
+
+def run_load(
+    address: str, subject: Subject, settings: LoadSettings, timeout: float = 60.0
+) -> Statistics:
+    async def run() -> Statistics:
+        once = Retries(attempts=1)
+        async with AsyncClient(address, timeout=timeout, retries=once) as client:
+            texts = _endless(subject, settings.seed)
+            asked = {"options": options_for(subject, beam=1)}
+            return await Load(client, texts, asked, settings).run()
+
+    return asyncio.run(run())
+
+
+def _endless(subject: Subject, seed: int) -> Iterator[str]:
+    while True:
+        for text in subject.texts(512, seed):
+            yield text.text
+        seed += 1
+
+
+def capacity(process: Process, subject: Subject, seconds: float) -> float:
+    """Sentences a second, at the number of calls under way that suits it best."""
+    rates = []
+    for concurrency in CLOSED:
+        settings = LoadSettings(
+            concurrency=concurrency, seconds=seconds, warm_up=1.0, stream_share=0.0
+        )
+        statistics = run_load(process.address, subject, settings)
+        rates.append(statistics.rate(statistics.sentences))
+    return max(rates)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A server that can be started again and again."""
+
+    name: str
+    start: Callable[[], Any]
+
+
+def ctranslate2_settings(subject: Subject, directory: Path) -> list[Setting]:
+    model = directory / "ctranslate2-int8"
+    if not model.exists():
+        import ctranslate2_model
+
+        ctranslate2_model.write_model(subject.model, model, "int8")
+    tokenizer = directory / "tokenizer.spm"
+    tokenizer.write_bytes(subject.tokenizer.model)
+    found = []
+    for workers, threads in peers.divisions():
+        for window in WINDOWS:
+            flags = ["--workers", str(workers), "--threads", str(threads)]
+            flags += ["--window", str(window), "--batch", "32"]
+            flags += [] if subject.forced is None else ["--forced", str(subject.forced)]
+
+            def start(flags: list[str] = flags) -> Any:
+                return ctranslate2_server(model, tokenizer, directory / "servers.log", *flags)
+
+            name = f"{workers} × {threads}, window {1000 * window:g} ms"
+            found.append(Setting(name, start))
+    return found
+
+
+@contextmanager
+def ours(subject: Subject, directory: Path, *flags: str) -> Iterator[Process]:
+    bundle = subject.bundle("int8", directory)
+    with dragoman_server(bundle.path, directory / "servers.log", *flags) as process:
+        yield process
+
+
+def latency(wanted: argparse.Namespace, directory: Path) -> tuple[dict[str, Any], bool]:
+    """p95 of both at 70% of what CTranslate2's server can do, natural lengths."""
+    subject = subjects.en_pt()
+    best, most = None, 0.0
+    for setting in ctranslate2_settings(subject, directory):
+        with setting.start() as process:
+            rate = capacity(process, subject, wanted.seconds / 4)
+        print(f"CTranslate2's server, {setting.name}: {rate:.1f} sentences/s", flush=True)
+        if rate > most:
+            best, most = setting, rate
+    assert best is not None
+    rate = LOAD * most
+    both: dict[str, list[Statistics]] = {"dragoman": [], "ctranslate2": []}
+    for number in range(wanted.rounds):
+        settings = LoadSettings(
+            rate=rate, seconds=wanted.seconds, warm_up=2.0, stream_share=0.0, seed=number + 1
+        )
+        with ours(subject, directory) as process:
+            both["dragoman"].append(run_load(process.address, subject, settings))
+        with best.start() as process:
+            both["ctranslate2"].append(run_load(process.address, subject, settings))
+    figures: dict[str, Any] = {
+        "ctranslate2_setting": best.name,
+        "ctranslate2_capacity": most,
+        "rate": rate,
+    }
+    for name, runs in both.items():
+        p95s = [run.latency.percentile(95) for run in runs]
+        figures[name] = {
+            "p50": statistics.median(run.latency.percentile(50) for run in runs),
+            "p95": statistics.median(p95s),
+            "p95_least": min(p95s),
+            "p95_most": max(p95s),
+            "failed": sum(run.failed for run in runs),
+            "unsent": sum(run.unsent for run in runs),
+        }
+        print(f"{name}: {_ms(figures[name])} at {rate:.1f} calls/s", flush=True)
+    share = figures["dragoman"]["p95"] / figures["ctranslate2"]["p95"]
+    figures["p95_share"] = share
+    print(f"our p95 is {share:.2f} of CTranslate2's; it may be {LATENCY_SHARE}")
+    return figures, share <= LATENCY_SHARE
+
+
+def _ms(figures: dict[str, float]) -> str:
+    return f"p50 {1000 * figures['p50']:.0f} ms, p95 {1000 * figures['p95']:.0f} ms"
+
+
+def overload(wanted: argparse.Namespace, directory: Path) -> tuple[dict[str, Any], bool]:
+    """Three times the capacity: what is taken is answered in time, the rest is told soon."""
+    subject = subjects.base(wanted.preset, wanted.vocabulary)
+    with ours(subject, directory) as process:
+        best = capacity(process, subject, wanted.seconds / 4)
+        settings = LoadSettings(
+            rate=OVER * best, seconds=wanted.seconds, warm_up=2.0, stream_share=0.0
+        )
+        found = run_load(process.address, subject, settings, timeout=wanted.deadline)
+    goodput = found.rate(found.sentences)
+    refused = {f"{code} {reason}".strip(): f for (code, reason), f in found.errors.items()}
+    p95 = found.latency.percentile(95)
+    figures: dict[str, Any] = {
+        "capacity": best,
+        "rate": OVER * best,
+        "deadline": wanted.deadline,
+        "goodput": goodput,
+        "goodput_share": goodput / best if best else 0.0,
+        "admitted_p95": p95,
+        "answered": found.answered,
+        "unsent": found.unsent,
+        "client_lag_p95": found.lag.percentile(95),
+        "errors": {
+            name: {"count": f.count, "p95": f.after.percentile(95)} for name, f in refused.items()
+        },
+    }
+    print(f"closed loop, the best: {best:.1f} sentences/s; asked for {OVER * best:.1f}")
+    print(f"goodput {goodput:.1f} sentences/s, {figures['goodput_share']:.0%} of the best")
+    print(f"admitted p95 {p95:.2f} s, deadline {wanted.deadline:g} s; unsent {found.unsent}")
+    for name, one in figures["errors"].items():
+        print(f"  {name}: {one['count']}, 95% told within {1000 * one['p95']:.0f} ms")
+    # Those that run out of time in the queue were taken: only what is refused has to be fast.
+    fast = all(
+        one["p95"] <= REFUSED_SECONDS
+        for name, one in figures["errors"].items()
+        if name.startswith("RESOURCE_EXHAUSTED") or "DEADLINE_UNREACHABLE" in name
+    )
+    held = figures["goodput_share"] >= GOODPUT and p95 <= wanted.deadline and fast
+    return figures, held
+
+
+def memory(wanted: argparse.Namespace, directory: Path) -> tuple[dict[str, Any], bool]:
+    """The same closed loop for both; nothing here can fail, it is to be shown."""
+    subject = subjects.base(wanted.preset, wanted.vocabulary)
+    settings = LoadSettings(concurrency=64, seconds=wanted.seconds, warm_up=0.0, stream_share=0.0)
+    figures: dict[str, Any] = {}
+
+    def note(name: str, process: Process) -> None:
+        before = process.memory()
+        found = run_load(process.address, subject, settings)
+        figures[name] = {
+            "before": before,
+            "peak": process.peak_memory(),
+            "sentences_per_second": found.rate(found.sentences),
+        }
+        print(
+            f"{name}: {before / 2**20:.0f} MiB when ready, {process.peak_memory() / 2**20:.0f} MiB "
+            f"at most, {found.rate(found.sentences):.1f} sentences/s",
+            flush=True,
+        )
+
+    with ours(subject, directory) as process:
+        note("dragoman, 64 rows", process)
+    for setting in ctranslate2_settings(subject, directory)[:: len(WINDOWS)]:
+        with setting.start() as process:
+            note(f"ctranslate2, {setting.name}", process)
+    return figures, True
+
+
+MODES = {"latency": latency, "overload": overload, "memory": memory}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("mode", choices=MODES)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of a load")
+    parser.add_argument("--rounds", type=int, default=3, help="of latency")
+    parser.add_argument("--deadline", type=float, default=5.0, help="of a call, in overload")
+    parser.add_argument("--preset", default="base", help="of the seeded model; smaller: a trial")
+    parser.add_argument("--vocabulary", type=int, default=subjects.VOCABULARY)
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    wanted = parser.parse_args()
+    about = machine.describe()
+    machine.warn_if_busy(about)
+    with tempfile.TemporaryDirectory() as temporary:
+        figures, holds = MODES[wanted.mode](wanted, Path(temporary))
+    if wanted.json:
+        content = {"machine": about, wanted.mode: figures, "holds": holds}
+        wanted.json.write_text(json.dumps(content, indent=1) + "\n")
+    sys.exit(not holds)
+
+
+if __name__ == "__main__":
+    main()

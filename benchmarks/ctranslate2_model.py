@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-import ctranslate2
 import numpy as np
 from ctranslate2.specs import TransformerSpec, common_spec
 from torch import Tensor, nn
 
+from ctranslate2_calls import tokens
 from dragoman_training.attention import MultiHeadAttention
 from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from dragoman_training.positions import SinusoidalPositions
-from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Embedding, Transformer
 
 _ACTIVATIONS = {
@@ -18,12 +17,6 @@ _ACTIVATIONS = {
     "gelu": common_spec.Activation.GELU,
     "swish": common_spec.Activation.SWISH,
 }
-
-
-def tokens(vocabulary: int) -> list[str]:
-    """Names for the ids of a vocabulary, since CTranslate2 speaks of tokens."""
-    special = {PAD: "<blank>", UNKNOWN: "<unk>", BEGIN: "<s>", END: "</s>"}
-    return [special.get(i, f"t{i}") for i in range(vocabulary)]
 
 
 def write_model(model: Transformer, directory: Path, compute_type: str) -> None:
@@ -111,13 +104,3 @@ def _feed_forward(spec: common_spec.LinearSpec, ours: FeedForward, residual: Res
     _copy(spec.layer_norm, residual.norm)
     _copy(spec.linear_0, ours.widen)
     _copy(spec.linear_1, ours.narrow)
-
-
-def load(directory: Path, compute_type: str, workers: int, threads: int) -> ctranslate2.Translator:
-    return ctranslate2.Translator(
-        str(directory),
-        device="cpu",
-        compute_type=compute_type,
-        inter_threads=workers,
-        intra_threads=threads,
-    )

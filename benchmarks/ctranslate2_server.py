@@ -16,13 +16,13 @@ import ctranslate2
 import grpc
 import sentencepiece
 
-import ctranslate2_model
+import ctranslate2_calls
+from ctranslate2_calls import decoding_options, ids_of, named
 from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import (
     TranslationServiceServicer,
     add_TranslationServiceServicer_to_server,
 )
-from peers import decoding_options, ids_of, named
 
 _QUEUE = 4096
 """Calls that may wait; more are refused."""
@@ -85,7 +85,7 @@ class Service(TranslationServiceServicer):  # type: ignore[misc] # generated wit
     def __init__(self, batcher: Batcher, tokenizer: sentencepiece.SentencePieceProcessor) -> None:
         self._batcher = batcher
         self._tokenizer = tokenizer
-        self._names = ctranslate2_model.tokens(tokenizer.vocab_size())
+        self._names = ctranslate2_calls.tokens(tokenizer.vocab_size())
 
     async def Translate(self, request: pb.TranslateRequest, context: Any) -> pb.TranslateResponse:
         try:
@@ -106,7 +106,7 @@ class Service(TranslationServiceServicer):  # type: ignore[misc] # generated wit
 
 
 async def serve(wanted: argparse.Namespace) -> None:
-    translator = ctranslate2_model.load(
+    translator = ctranslate2_calls.load(
         wanted.model, wanted.precision, wanted.workers, wanted.threads
     )
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=wanted.tokenizer)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+import ctranslate2_calls
 import ctranslate2_model
 from dragoman_server.bundle import Bundle
 from dragoman_server.engine.core import Options, Sentence
@@ -82,7 +83,7 @@ def peers(directory: Path, compute_type: str, beam: int, count: int) -> list[Con
     cores = available_cores()
     contenders = []
     for workers, threads in {(cores, 1), (1, cores), (1, 1)}:
-        translator = ctranslate2_model.load(directory, compute_type, workers, threads)
+        translator = ctranslate2_calls.load(directory, compute_type, workers, threads)
         for batch in {count, max(1, count // workers), max(1, count // (2 * workers))}:
             name = f"{workers}x{threads} by {batch}"
             contenders.append(Contender(name, _peer_run(translator, beam, batch)))

@@ -8,6 +8,7 @@ from typing import Any
 import ctranslate2
 import torch
 
+import ctranslate2_calls
 import ctranslate2_model
 import transformers_model
 from contenders import Answers, Contender, Run
@@ -22,7 +23,6 @@ from subjects import Subject, Text
 IN_PROCESS, CTRANSLATE2, TRANSFORMERS = "dragoman in process", "ctranslate2", "transformers"
 _TRANSFORMERS_SHARE = 0.25
 _LONGEST = 256
-_END = "</s>"
 
 
 def divisions() -> list[tuple[int, int]]:
@@ -69,9 +69,9 @@ class CTranslate2:
         path = directory / f"ctranslate2-{precision}"
         ctranslate2_model.write_model(model, path, precision)
         self.path = path
-        self._tokens = ctranslate2_model.tokens(model.source_vocabulary)
+        self._tokens = ctranslate2_calls.tokens(model.source_vocabulary)
         self._translators = {
-            (workers, threads): ctranslate2_model.load(path, precision, workers, threads)
+            (workers, threads): ctranslate2_calls.load(path, precision, workers, threads)
             for workers, threads in {*divisions(), (1, 1)}
         }
 
@@ -98,40 +98,24 @@ class CTranslate2:
         batch_type: str,
         size: int,
     ) -> Run:
-        options = decoding_options(forced, beam)
+        options = ctranslate2_calls.decoding_options(forced, beam)
 
         def run(texts: Sequence[Text], concurrent: int) -> Answers:
             answers = []
             for at in range(0, len(texts), concurrent):
                 results = translator.translate_batch(
-                    [named(text.ids, self._tokens) for text in texts[at : at + concurrent]],
+                    [
+                        ctranslate2_calls.named(text.ids, self._tokens)
+                        for text in texts[at : at + concurrent]
+                    ],
                     max_batch_size=size,
                     batch_type=batch_type,
                     **options,
                 )
-                answers += [ids_of(result.hypotheses[0]) for result in results]
+                answers += [ctranslate2_calls.ids_of(result.hypotheses[0]) for result in results]
             return answers
 
         return run
-
-
-def decoding_options(forced: int | None, beam: int) -> dict[str, Any]:
-    """Of CTranslate2, for what our options mean."""
-    longest = _LONGEST if forced is None else forced
-    return {
-        "beam_size": beam,
-        "min_decoding_length": 1 if forced is None else forced,
-        "max_decoding_length": longest,
-        "max_input_length": 0,
-    }
-
-
-def named(ids: Sequence[int], tokens: Sequence[str]) -> list[str]:
-    return [*(tokens[token] for token in ids), _END]
-
-
-def ids_of(tokens: Sequence[str]) -> tuple[int, ...]:
-    return tuple(int(token[1:]) if token[0] == "t" else -1 for token in tokens)
 
 
 def transformers(subject: Subject, beam: int) -> list[Contender]:

@@ -203,7 +203,8 @@ def test_reports_add_up() -> None:
     for answer, sentence in zip(answers, wanted, strict=True):
         assert answer.source_tokens == len(sentence.source)
         timing = answer.timing
-        assert 0 < timing.submitted <= timing.admitted <= timing.first_token <= timing.finished
+        assert 0 < timing.submitted <= timing.admitted <= timing.encoded
+        assert timing.encoded <= timing.first_token <= timing.finished
 
 
 def test_a_full_queue_refuses_a_request_and_keeps_nothing_of_it() -> None:

@@ -62,6 +62,7 @@ def test_each_segment_says_what_was_asked_for(running: Running) -> None:
     timing = found.timing
     parts = (timing.prepare, timing.queue, timing.first_token, timing.decode)
     assert 0 < sum(part.ToNanoseconds() for part in parts) <= timing.total.ToNanoseconds()
+    assert 0 < timing.encode.ToNanoseconds() < timing.first_token.ToNanoseconds()
 
 
 def test_nothing_else_is_said(running: Running) -> None:

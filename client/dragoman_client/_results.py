@@ -62,6 +62,8 @@ class Timing:
     first_token: float
     decode: float
     total: float
+    encode: float = 0.0
+    """The encoder's part of ``first_token``."""
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,7 @@ class Timing:
 
     submitted: float = 0.0
     admitted: float = 0.0
+    encoded: float = 0.0
     first_token: float = 0.0
     finished: float = 0.0
 

@@ -121,6 +121,9 @@ class Lane:
         sentences = np.repeat(np.arange(len(group)), [len(r.rows) for r in group])
         rows = np.array([row for r in group for row in r.rows])
         encoded = self.graphs.encode(ids, lengths, sentences, rows)
+        now = time.monotonic()
+        for running in group:
+            running.job.timing.encoded = now
         for running, total in zip(group, encoded.sentence_sums.tolist(), strict=True):
             if not math.isfinite(total):
                 self._end(running, report, Failure.POISONED)

@@ -119,6 +119,7 @@ def _timing(clock: Clock, done: Sequence[Done]) -> pb.Timing:
     if done:
         last = max((each.answer.timing for each in done), key=lambda t: t.finished)
         timing.queue.CopyFrom(_duration(last.admitted - last.submitted))
+        timing.encode.CopyFrom(_duration(last.encoded - last.admitted))
         timing.first_token.CopyFrom(_duration(last.first_token - last.admitted))
         timing.decode.CopyFrom(_duration(last.finished - last.first_token))
     return timing

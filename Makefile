@@ -8,8 +8,10 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt --editable
 RUN ?= runs/reverse
 IMAGE_STORE ?= /var/tmp/dragoman-image
 PROTOC := .venv-protos
+OPTIMUM := .venv-optimum
+BENCH ?= runs/bench
 
-.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard bench clean
+.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard bench bench-quick bench-parts clean
 
 ## run: serve the default model on this machine, and translate with it
 run: $(VENV)/.run
@@ -63,14 +65,31 @@ dashboard: $(VENV)/.dev
 	$(BIN)/python deploy/grafana/dashboard.py > dashboard.json.new
 	mv dashboard.json.new deploy/grafana/dashboards/dragoman.json
 
-## bench: training speed beside a plain loop, and the exported graphs beside the machine's limits
-bench: $(VENV)/.dev
+## bench: Dragoman beside its peers, under load, and where its time goes; writes docs/benchmarks.md
+bench: $(VENV)/.bench
+	mkdir -p $(BENCH)
+	-$(MAKE) --no-print-directory $(OPTIMUM)/.done
+	$(BIN)/python benchmarks/compare.py --json $(BENCH)/compare.json \
+		$$(test -e $(OPTIMUM)/.done && echo --optimum $(OPTIMUM)/bin/python)
+	-$(BIN)/python benchmarks/under_load.py latency --json $(BENCH)/latency.json
+	-$(BIN)/python benchmarks/under_load.py overload --json $(BENCH)/overload.json
+	-$(BIN)/python benchmarks/under_load.py memory --json $(BENCH)/memory.json
+	$(BIN)/python benchmarks/served_sentence.py --json $(BENCH)/served_sentence.json
+	$(BIN)/python benchmarks/report.py $(BENCH) docs/benchmarks.md
+
+## bench-quick: the server beside CTranslate2 only, in minutes; fails where it falls behind
+bench-quick: $(VENV)/.bench
+	@$(BIN)/python benchmarks/compare.py --quick
+
+## bench-parts: training beside a plain loop, the engine and its graphs beside the machine's limits
+bench-parts: $(VENV)/.bench
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/graphs.py
+	$(BIN)/python benchmarks/engine.py
 
 ## clean: remove the virtual environment and what tools left behind
 clean:
-	rm -rf $(VENV) $(PROTOC) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PROTOC) $(OPTIMUM) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -87,6 +106,22 @@ $(VENV)/.toy: $(BIN)/python pyproject.toml constraints.txt
 $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) '.[dev]'
 	touch $@ $(VENV)/.run $(VENV)/.toy
+
+$(VENV)/.bench: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) '.[bench]'
+	touch $@ $(VENV)/.dev $(VENV)/.run $(VENV)/.toy
+
+# Optimum-ONNX wants an older transformers than the one that is compared beside it. All else it
+# finds where the others are, which its own packages go before.
+$(OPTIMUM)/.done: $(VENV)/.bench
+	$(PYTHON) -m venv $(OPTIMUM)
+	$(OPTIMUM)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
+		optimum==2.1.0 optimum-onnx==0.1.0 transformers==4.57.6 huggingface_hub==0.36.2 \
+		tokenizers==0.22.2 requests==2.34.2 urllib3==2.8.0 certifi==2026.10.18 \
+		charset-normalizer==3.5.2
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		$$($(OPTIMUM)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/rest.pth
+	touch $@
 
 # The oldest compiler whose stubs load with all versions of protobuf that pyproject.toml allows: a
 # stub loads with the version it was made for, and with the next major one.

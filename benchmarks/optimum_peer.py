@@ -2,10 +2,13 @@
 
 Its newest release wants an older transformers than the one that is compared beside it, so it lives
 in another environment, and this file is both ends: imported, it is the contender; run by the other
-Python, it is the worker, which speaks JSON lines. Times are the worker's own, so that talking with
-it costs nothing; since a contender is timed from outside, the worker's speech is kept tiny.
+Python, it is the worker, which speaks JSON lines: a few ids a sentence, which cost nothing beside a
+translation.
 
-    python benchmarks/optimum_peer.py MODEL    # what the contender runs, with the other Python
+    python benchmarks/optimum_peer.py MODEL THREADS    # what the contender runs
+
+Only a post-norm model, a MarianMT: M2M-100 computes its positions by itself when it is read from a
+directory, and they would not be ours.
 """
 
 import json
@@ -33,12 +36,13 @@ def optimum(
     from contenders import Contender
     from peers import divisions
 
+    if subject.model.settings.norm == "pre":
+        print(f"{OPTIMUM}: not with {subject.name}, whose positions it could not be given")
+        yield []
+        return
     model = directory / f"{subject.name}-hf"
     if not model.exists():
-        import transformers_model
-
-        theirs = transformers_model.build(subject.model)
-        theirs.save_pretrained(model)
+        _save(subject, model)
     workers = []
     with log.open("a") as errors:
         for threads in sorted({threads for _, threads in divisions()}):
@@ -64,6 +68,28 @@ def optimum(
         for _, worker in workers:
             worker.kill()
             worker.wait()
+
+
+def _save(subject: "Subject", path: Path) -> None:
+    from safetensors.torch import save_file
+
+    import transformers_model
+
+    theirs = transformers_model.build(subject.model)
+    theirs.save_pretrained(path)
+    # It leaves out the positions, which it thinks it can compute again; ours have another layout.
+    state = {
+        name: tensor.contiguous()
+        for name, tensor in theirs.state_dict().items()
+        if name not in ("lm_head.weight", *_TIED)
+    }
+    for side in ("encoder", "decoder"):
+        positions = getattr(theirs.model, side).embed_positions.weight
+        state[f"model.{side}.embed_positions.weight"] = positions.detach().clone()
+    save_file(state, path / "model.safetensors", {"format": "pt"})
+
+
+_TIED = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 
 
 def _run(worker: "subprocess.Popen[str]", forced: int | None, beam: int) -> Any:

@@ -81,7 +81,7 @@ class Batcher:
                 answer.set_result(result.hypotheses[0])
 
 
-class Service(TranslationServiceServicer):  # type: ignore[misc] # generated without types
+class Service(TranslationServiceServicer):
     def __init__(self, batcher: Batcher, tokenizer: sentencepiece.SentencePieceProcessor) -> None:
         self._batcher = batcher
         self._tokenizer = tokenizer

@@ -73,9 +73,12 @@ def optimum(
 def _save(subject: "Subject", path: Path) -> None:
     from safetensors.torch import save_file
 
+    from transformers.utils import logging
+
     import transformers_model
 
     theirs = transformers_model.build(subject.model)
+    logging.disable_progress_bar()
     theirs.save_pretrained(path)
     # It leaves out the positions, which it thinks it can compute again; ours have another layout.
     state = {

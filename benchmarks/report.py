@@ -36,7 +36,7 @@ def page(found: dict[str, dict[str, Any]], images: Path, beside: str) -> Iterato
     flags = ", ".join(about["flags"]) or "no vector instructions that matter here"
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     yield ""
-    yield f"{about['cpu']}, {about['cores']} cores ({flags}), {about['memory_gib']} GiB, "
+    yield f"{about['cpu']}, {about['cores']} cores ({flags}), {about['memory_gib']} GiB,"
     yield f"{about['date']}, load {about['load_before']} before."
     yield f"Python {about['python']}, {versions}."
     makers = {
@@ -201,7 +201,8 @@ def _overload(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]
     one = found["overload"]
     yield "## Three times too much"
     yield ""
-    yield f"Transformer-base. A closed loop gets {one['capacity']:.1f} sentences a second at most;"
+    yield f"{found['what'].capitalize()}."
+    yield f"A closed loop gets {one['capacity']:.1f} sentences a second at most;"
     yield f"{one['rate']:.1f} calls a second arrive, with a deadline of {one['deadline']:g} s."
     yield ""
     rows = [
@@ -219,7 +220,8 @@ def _overload(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]
 def _memory(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
     yield "## Memory"
     yield ""
-    yield "Resident, of the server's process, Transformer-base int8, 64 calls under way."
+    yield f"{found['what'].capitalize()}; int8."
+    yield "Resident, of the server's process, 64 calls under way."
     yield ""
     yield from _table(
         ["MiB", "when ready", "at most"],

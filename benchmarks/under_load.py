@@ -114,9 +114,10 @@ def ours(subject: Subject, directory: Path, *flags: str) -> Iterator[Process]:
         yield process
 
 
-def latency(wanted: argparse.Namespace, directory: Path) -> tuple[dict[str, Any], bool]:
+def latency(
+    wanted: argparse.Namespace, subject: Subject, directory: Path
+) -> tuple[dict[str, Any], bool]:
     """p95 of both at 70% of what CTranslate2's server can do, natural lengths."""
-    subject = subjects.en_pt()
     best, most = None, 0.0
     for setting in ctranslate2_settings(subject, directory):
         with setting.start() as process:
@@ -161,9 +162,10 @@ def _ms(figures: dict[str, float]) -> str:
     return f"p50 {1000 * figures['p50']:.0f} ms, p95 {1000 * figures['p95']:.0f} ms"
 
 
-def overload(wanted: argparse.Namespace, directory: Path) -> tuple[dict[str, Any], bool]:
+def overload(
+    wanted: argparse.Namespace, subject: Subject, directory: Path
+) -> tuple[dict[str, Any], bool]:
     """Three times the capacity: what is taken is answered in time, the rest is told soon."""
-    subject = subjects.base(wanted.preset, wanted.vocabulary)
     with ours(subject, directory) as process:
         best = capacity(process, subject, wanted.seconds / 4)
         settings = LoadSettings(
@@ -202,9 +204,10 @@ def overload(wanted: argparse.Namespace, directory: Path) -> tuple[dict[str, Any
     return figures, held
 
 
-def memory(wanted: argparse.Namespace, directory: Path) -> tuple[dict[str, Any], bool]:
+def memory(
+    wanted: argparse.Namespace, subject: Subject, directory: Path
+) -> tuple[dict[str, Any], bool]:
     """The same closed loop for both; nothing here can fail, it is to be shown."""
-    subject = subjects.base(wanted.preset, wanted.vocabulary)
     settings = LoadSettings(concurrency=64, seconds=wanted.seconds, warm_up=0.0, stream_share=0.0)
     figures: dict[str, Any] = {}
 
@@ -245,10 +248,16 @@ def main() -> None:
     wanted = parser.parse_args()
     about = machine.describe()
     machine.warn_if_busy(about)
+    subject = (
+        subjects.en_pt()
+        if wanted.mode == "latency"
+        else subjects.base(wanted.preset, wanted.vocabulary)
+    )
     with tempfile.TemporaryDirectory() as temporary:
-        figures, holds = MODES[wanted.mode](wanted, Path(temporary))
+        figures, holds = MODES[wanted.mode](wanted, subject, Path(temporary))
     if wanted.json:
-        content = {"machine": about, wanted.mode: figures, "holds": holds}
+        what = {"machine": about, "what": subject.what, "holds": holds}
+        content = {**what, wanted.mode: figures}
         wanted.json.write_text(json.dumps(content, indent=1) + "\n")
     sys.exit(not holds)
 

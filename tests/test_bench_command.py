@@ -35,10 +35,12 @@ from client_servers import (
 from dragoman_client import AsyncClient, ConfigurationError, Retries
 from dragoman_client._bench_find_rate import RateSearch
 from dragoman_client._bench_load import Load, LoadSettings
+from dragoman_client._bench_plot import Tried, draw
 from dragoman_client._bench_schedule import poisson_arrivals
 from dragoman_client._bench_statistics import Histogram, Outcome, Statistics, Timeline
 from dragoman_client._bench_texts import everyday_sentences, lines_of
 from dragoman_client._bench_view import sparks
+from dragoman_client.bench_command import bench
 from service_running import MODEL, PATIENCE, Running, held, serving, settings_for, wait_until
 
 ONCE = Retries(attempts=1)
@@ -414,16 +416,21 @@ def test_the_highest_rate_is_one_that_was_met_below_all_that_were_not(at: dict[s
         assert (found["loop"], found["load"]["rate"]) == ("open", search["rate"])
 
 
-def test_no_rate_meets_a_microsecond(at: dict[str, str], tmp_path: Path) -> None:
+def test_a_search_is_drawn_and_so_is_a_load_without_an_answer(tmp_path: Path) -> None:
     picture = tmp_path / "search.png"
+    tried = [Tried(10.0, 0.1, True), Tried(20.0, 0.4, False), Tried(40.0, math.nan, False)]
+    draw(Statistics(), "nothing", picture, trials=tried, target=0.2)
+    assert imread(picture)[..., :3].std() > 0.02
+
+
+def test_no_rate_meets_a_microsecond(at: dict[str, str]) -> None:
     run = dragoman(
         *("bench", "--find-rate", "--target-p95", "0.000001", "--seconds", "0.05"),
-        *("--warm-up", "0", "--plot", picture),
+        *("--warm-up", "0"),
         environment=at,
     )
     assert (run.returncode, run.stderr) == (5, b"")
     assert "no rate that was tried met" in run.stdout.decode()
-    assert imread(picture).size
 
 
 @pytest.mark.parametrize("flags", [("--rate", "20"), ("--concurrency", "3")])
@@ -478,21 +485,30 @@ def test_sparks_are_as_high_as_the_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "code", "says"),
+    ("wrong", "says"),
     [
-        (("--find-rate",), 2, "--target-p95"),
-        (("--find-rate", "--target-p95", "1", "--rate", "5"), 2, "--rate"),
-        (("--find-rate", "--target-p95", "5", "--seconds", "10"), 2, "--seconds"),
-        (("--rate", "-3"), 2, "rate is -3"),
-        (("--plot", "load.gif"), 2, ".png"),
-        (("--model", "other"), 2, "dragoman models"),
-        (("--beam", "500"), 2, "beam"),
+        ({"find_rate": True}, "--target-p95"),
+        ({"find_rate": True, "target_p95": 1.0, "rate": 5.0}, "--rate"),
+        ({"find_rate": True, "target_p95": 5.0, "seconds": 10.0}, "--seconds"),
+        ({"target_p95": 0.0}, "--target-p95"),
+        ({"rate": -3.0}, "rate is -3"),
+        ({"plot": Path("load.gif")}, ".png"),
+        ({"file": Path("/dev/null")}, "regular file"),
     ],
 )
+def test_what_is_wrong_is_found_before_a_server_is_asked(wrong: dict[str, Any], says: str) -> None:
+    with nobody() as address, pytest.raises(ConfigurationError, match=says):
+        bench(address=address, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [(("--model", "other"), "dragoman models"), (("--find-rate",), "--target-p95")],
+)
 def test_what_is_wrong_is_said_in_one_line(
-    at: dict[str, str], flags: tuple[str, ...], code: int, says: str
+    at: dict[str, str], flags: tuple[str, ...], says: str
 ) -> None:
-    assert says in error_of(dragoman("bench", *flags, environment=at), code)
+    assert says in error_of(dragoman("bench", *flags, environment=at), 2)
 
 
 def test_files_without_text_are_refused(at: dict[str, str], tmp_path: Path) -> None:

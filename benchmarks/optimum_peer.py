@@ -72,7 +72,6 @@ def optimum(
 
 def _save(subject: "Subject", path: Path) -> None:
     from safetensors.torch import save_file
-
     from transformers.utils import logging
 
     import transformers_model

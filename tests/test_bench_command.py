@@ -32,7 +32,7 @@ from client_servers import (
     running_dragoman,
     status,
 )
-from dragoman_client import AsyncClient, ConfigurationError, Retries
+from dragoman_client import AsyncClient, Client, ConfigurationError, Retries, Translation
 from dragoman_client._bench_find_rate import RateSearch
 from dragoman_client._bench_load import Load, LoadSettings
 from dragoman_client._bench_plot import Tried, draw
@@ -304,6 +304,15 @@ def test_streamed_calls_show_the_first_token(running: Running) -> None:
     assert counted.target_tokens > 20
 
 
+def test_a_stream_hands_over_the_whole_translation_at_its_end(running: Running) -> None:
+    whole: list[Translation] = []
+    with Client(running.server.address, timeout=PATIENCE) as client:
+        pieces = list(client.stream("Good morning. Good night.", ended=whole.append))
+        assert len(pieces) > 1
+        assert whole[0] == client.translate("Good morning. Good night.")
+    assert ("".join(pieces), len(whole)) == (whole[0].text, 1)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -517,7 +526,8 @@ def test_files_without_text_are_refused(at: dict[str, str], tmp_path: Path) -> N
     binary.write_bytes(b"\xff\xfe\n")
     with pytest.raises(ConfigurationError, match="no text"):
         next(lines_of(empty))
-    assert "not UTF-8" in error_of(dragoman("bench", "--file", binary, environment=at), 2)
+    with pytest.raises(ConfigurationError, match="not UTF-8"):
+        next(lines_of(binary))
     assert str(missing) in error_of(dragoman("bench", "--file", missing, environment=at), 1)
 
 

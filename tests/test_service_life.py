@@ -305,3 +305,15 @@ def test_an_address_that_is_taken_is_not_shared_in_silence() -> None:
         with pytest.raises(ServerError, match=f"can't be served on {metrics}"), serving(same):
             pass
         assert running.translate("Hello.")
+
+
+def test_clients_connect_again_from_time_to_time_and_lose_no_call() -> None:
+    with serving(settings_for(MODEL, connection_age=0.3)) as running:
+        states: list[grpc.ChannelConnectivity] = []
+        running.channel.subscribe(states.append)
+        request = pb.TranslateStreamRequest(text="Hello.\n" * 20, options=LONG)
+        *_, last = running.stub.TranslateStream(request, timeout=PATIENCE)  # longer than that
+        assert len(last.translation.segments) == 20
+        # It had been told to go, and went when the call had ended.
+        wait_until(lambda: grpc.ChannelConnectivity.IDLE in states[1:], "the end of a connection")
+        assert running.translate("Good morning.")[0].text

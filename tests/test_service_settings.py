@@ -95,6 +95,7 @@ VALUES: dict[str, tuple[str, object]] = {
     "max_deadline": ("21.5", 21.5),
     "grace": ("22.5", 22.5),
     "stall": ("23.5", 23.5),
+    "connection_age": ("25.5", 25.5),
 }
 
 

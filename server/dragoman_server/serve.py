@@ -178,6 +178,9 @@ def serve(
     stall: Annotated[
         float, _option(_LIFE, "stall", "Seconds after which a silent engine counts as lost.")
     ] = 30.0,
+    connection_age: Annotated[
+        float, _option(_LIFE, "connection-age", "Seconds until a client has to connect again.")
+    ] = 300.0,
     log_format: Annotated[
         str, _option(_LIFE, "log-format", "json, text, or auto: text on a terminal.")
     ] = "auto",

@@ -170,6 +170,7 @@ class Server:
                 # a status instead of waiting in its client, and health can always be asked for.
                 ("grpc.max_concurrent_streams", settings.limits.max_calls + _SPARE_STREAMS),
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+                ("grpc.max_connection_age_ms", round(1000 * settings.connection_age)),
                 ("grpc.keepalive_time_ms", 30_000),
                 ("grpc.keepalive_timeout_ms", 20_000),
             ]

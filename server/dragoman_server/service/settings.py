@@ -60,13 +60,16 @@ class ServerSettings:
     """Seconds that running requests have when the server is told to stop."""
     stall: float = 30.0
     """Seconds without a heartbeat after which an engine that has work counts as lost."""
+    connection_age: float = 300.0
+    """Seconds, give or take a tenth, after which a client has to connect again, and asks its names
+    again then; its calls go on. Else those who are connected never find a server that was added."""
     limits: Limits = field(default_factory=Limits)
     engine: EngineSettings = field(default_factory=EngineSettings)
 
     def __post_init__(self) -> None:
         if not self.bundles:
             raise ValueError("bundles are none: a server has at least one model")
-        for name in ("grace", "stall"):
+        for name in ("grace", "stall", "connection_age"):
             if not 0 < getattr(self, name) <= 86_400:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be above 0 seconds")
         if (self.tls_certificate is None) != (self.tls_key is None):

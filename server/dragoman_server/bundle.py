@@ -27,6 +27,7 @@ _OPTIONAL = (
     "source_languages",
     "target_languages",
     "target_language_in",
+    "ends_in_beam",
 )
 """Keys that a manifest leaves out where they say nothing, so that older readers still know all."""
 
@@ -110,6 +111,9 @@ class Manifest:
     target_language_in: str = ""
     """Where that token stands: ``source``, before the text, or ``target``, after the begin token.
     """
+    ends_in_beam: bool = False
+    """In a beam search, a hypothesis ends only where that is among the best ``beam`` continuations:
+    the search of transformers, fairseq and CTranslate2. Else, among all that are looked at."""
     alignment_layer: int
     licence: str
     quality: dict[str, Any] = field(default_factory=dict)
@@ -124,6 +128,8 @@ class Manifest:
             _within(0, vocabulary - 1, name, value)
         if len({value for name, value in ids.items() if name != "begin"}) < len(ids) - 1:
             raise ValueError(f"special ids are not different: {ids}")
+        if not isinstance(self.ends_in_beam, bool):
+            raise ValueError(f"ends_in_beam is {self.ends_in_beam!r}")
         self._check_languages()
         _within(0, self.dimensions.decoder_layers - 1, "alignment_layer", self.alignment_layer)
         for name in ("max_source_tokens", "max_target_tokens"):

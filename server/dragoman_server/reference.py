@@ -1,7 +1,8 @@
 """Search over a bundle's graphs, plainly: what a faster engine must equal.
 
-The definitions are those of ``dragoman_training.search``. It replays a bundle's golden decodings
-and serves as the reference of tests; nothing here is made for speed.
+The definitions are those of ``dragoman_training.search``, but for what a manifest says of ends. It
+replays a bundle's golden decodings and serves as the reference of tests; nothing here is made for
+speed.
 """
 
 import math
@@ -106,10 +107,11 @@ def beam(
         )
         continuations = _continuations(result, live, special.end if step + 1 == limit else None)
         children: list[tuple[int, tuple[int, ...], tuple[float, ...]]] = []
-        for parent, token, log_prob in continuations[: 2 * size]:
+        for rank, (parent, token, log_prob) in enumerate(continuations[: 2 * size]):
             ids, past = live[parent]
             if token == special.end:
-                finished.append(_decoded(list(ids), [*past, log_prob], alpha))
+                if rank < size or not graphs.manifest.ends_in_beam:
+                    finished.append(_decoded(list(ids), [*past, log_prob], alpha))
             elif len(children) < size:
                 children.append((parent, (*ids, token), (*past, log_prob)))
         live = _place(graphs, children, len(start) + step + 1)

@@ -52,6 +52,7 @@ def read_origin(path: Path, settings: ImportSettings) -> Origin:
         manifest={
             **vocabularies.manifest,
             **languages,
+            "ends_in_beam": True,
             "provenance": _provenance(config, architecture),
         },
         files=vocabularies.files,

@@ -65,8 +65,13 @@ def advance(
     result: StepResult,
     end: int,
     move: Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64], int], None],
+    *,
+    ends_in_beam: bool = False,
 ) -> list[Running]:
-    """Continue sentences of the same beam by one token. Returns those that are finished."""
+    """Continue sentences of the same beam by one token. Returns those that are finished.
+
+    With ``ends_in_beam``, an end beyond the best b continuations is no end of a hypothesis.
+    """
     beam = group[0].job.options.beam
     k = 2 * beam
     rows_sb = np.array([running.rows for running in group])
@@ -80,7 +85,10 @@ def advance(
     log_prob_sk = result.top_log_probs[rows_sb, :k].reshape(len(group), beam * k)[s_1, order_sk]
 
     is_end_sk = token_sk == end
-    for s, place in np.argwhere(is_end_sk & (total_sk > -np.inf)).tolist():
+    is_found_sk = is_end_sk & (total_sk > -np.inf)
+    if ends_in_beam:
+        is_found_sk[:, beam:] = False
+    for s, place in np.argwhere(is_found_sk).tolist():
         row = int(rows_sb[s, slot_sk[s, place]])
         log_prob = float(log_prob_sk[s, place])
         keep(group[s], hypothesis(rows, group[s], row, log_prob, Finish.END))

@@ -32,6 +32,7 @@ class Lane:
         )
         self._special = manifest.special_ids
         self._vocabulary = manifest.dimensions.target_vocabulary
+        self._ends_in_beam = manifest.ends_in_beam
         self._running: dict[Ticket, Running] = {}
         self._constrained: dict[Options, list[Running]] = {}
 
@@ -186,7 +187,9 @@ class Lane:
             else:
                 groups.setdefault(beam, []).append(running)
         for group in groups.values():
-            done += beams.advance(rows, group, result, end, self._move_beams)
+            done += beams.advance(
+                *(rows, group, result, end, self._move_beams), ends_in_beam=self._ends_in_beam
+            )
         for running in done:
             self._end(running, report)
 

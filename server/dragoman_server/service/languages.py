@@ -20,6 +20,8 @@ class Tag:
     language: str = ""
     script: str = ""
     territory: str = ""
+    wider: str = ""
+    """The language that this one is mostly meant by: ``zh``, of ``cmn``."""
 
 
 @lru_cache(maxsize=1024)  # clients choose the tags
@@ -31,20 +33,23 @@ def parse(tag: str) -> Tag:
         raise ValueError("not a language tag")
     parts: dict[str, str] = dict(parse_tag(tag))  # type: ignore[no-untyped-call]
     language, script = parts.get("language", tag.lower()), parts.get("script", "")
+    wider = ""
     if len(language) <= 3 and language.isalpha():
         standard = langcodes.get(language)
         language, script = standard.language or "und", script or standard.script or ""
-    return Tag(language, script, parts.get("territory", ""))
+        wider = standard.prefer_macrolanguage().language or ""
+    return Tag(language, script, parts.get("territory", ""), wider if wider != language else "")
 
 
 def likeness(wanted: Tag, offered: Tag) -> int:
     """How well a model's language suits a wanted one. 0: not at all; the same is best.
 
-    A model of Portuguese translates for who wants Brazilian, and the other way round; one script
-    does not stand for another.
+    A model of Portuguese translates for who wants Brazilian, and the other way round; one of
+    Mandarin for who wants Chinese. One script does not stand for another.
     """
-    if wanted.language != offered.language:
-        return 0
     if wanted.script and offered.script and wanted.script != offered.script:
         return 0
-    return 1 + (wanted.script == offered.script) + (wanted.territory == offered.territory)
+    if wanted.language != offered.language:
+        pairs = ((wanted.language, offered.wider), (offered.language, wanted.wider))
+        return int(any(language and language == wider for language, wider in pairs))
+    return 2 + (wanted.script == offered.script) + (wanted.territory == offered.territory)

@@ -15,9 +15,6 @@ from typing import Any
 
 import pytest
 import torch
-
-from engine_bundles import one_lane, running
-from hf_models import save_m2m100, save_marian
 from transformers import LogitsProcessor, LogitsProcessorList
 
 from bundles import ignore
@@ -29,6 +26,8 @@ from dragoman_server.bundle import Bundle, read_bundle
 from dragoman_server.engine.core import Hypothesis, Options, Sentence
 from dragoman_server.graphs import Graphs, GraphSettings
 from dragoman_server.reference import beam, greedy
+from engine_bundles import one_lane, running
+from hf_models import save_m2m100, save_marian
 
 QUICK = ["marian", "m2m100, unsure"]
 LIMIT = 32

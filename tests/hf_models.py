@@ -127,9 +127,9 @@ def pieces_of(model: bytes) -> list[str]:
 def lively(model: Any, seed: int, sharpness: float) -> Any:
     """Random weights whose outputs vary and come to an end.
 
-    Left as random numbers alone, a model says the same few tokens for ever, whatever their scale. So
-    the last feed-forward network turns what it is given, and the embeddings are the places of one
-    vector that is turned so again and again: each token leads to another, unless attention says
+    Left as random numbers alone, a model says the same few tokens for ever, whatever their scale.
+    So the last feed-forward network turns what it is given, and the embeddings are the places of
+    one vector that is turned so again and again: each token leads to another, unless attention says
     otherwise. ``act(z) - act(-z) = z`` for relu, gelu and swish alike, so a network can turn.
     """
     generator = torch.Generator().manual_seed(seed)

@@ -1,8 +1,8 @@
 """Models of transformers as bundles: the ids that ``generate`` gives, greedily and with a beam.
 
 What ``generate`` has to be told for its search to be the same is in ``searched``: no padding, and
-probabilities of the rest; an end at the limit that costs what the model says; no early stop; and the
-token of the language as a part of the prompt, so that lengths do not count it.
+probabilities of the rest; an end at the limit that costs what the model says; no early stop; and
+the token of the language as a part of the prompt, so that lengths do not count it.
 """
 
 import random

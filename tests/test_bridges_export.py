@@ -138,7 +138,11 @@ def test_ctranslate2_converts_it_and_gives_our_ids(
     for size in (1, 4):
         # It would stop when as many have ended as the beam is wide; ours goes on while one can win.
         results = translator.translate_batch(
-            sources, beam_size=size, length_penalty=1, patience=8 if size > 1 else 1
+            sources,
+            beam_size=size,
+            length_penalty=1,
+            patience=8 if size > 1 else 1,
+            max_decoding_length=30,
         )
         found = [tokenizer.convert_tokens_to_ids(each.hypotheses[0]) for each in results]
         assert found == [theirs_of(ids, family) for ids in ours(made, size)]

@@ -87,7 +87,7 @@ def read_architecture(
     shared = facts["share_encoder_decoder_embeddings"]
     source = _whole(facts, "vocab_size")
     target = source if shared else _whole({"decoder_vocab_size": source, **facts}, _TARGET)
-    pad, end = (_token(facts, generation, name) for name in ("pad_token_id", "eos_token_id"))
+    pad, end = _token(facts, {}, "pad_token_id"), _token(facts, generation, "eos_token_id")
     if family == M2M100 and pad != 1:
         raise ExportError(f"pad_token_id is {pad}: M2M-100 counts positions from it, and must be 1")
     positions = _whole(facts, "max_position_embeddings")

@@ -92,7 +92,11 @@ def run(script: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def test_the_sdk_loads_neither_the_command_nor_anything_heavy() -> None:
-    script = "from dragoman_client import *; import sys; print(*{m.partition('.')[0] for m in sys.modules})"
+    script = """
+from dragoman_client import *
+import sys
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
     loaded = set(run(script).split())
     heavy = {"typer", "click", "rich", "numpy", "torch", "onnxruntime", "matplotlib", "hypothesis"}
     assert loaded.isdisjoint(heavy | {"dragoman_server", "dragoman_training"})

@@ -55,8 +55,10 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 
 def test_onnxruntime_sends_nothing_home() -> None:
     """Its builds read this when they are loaded."""
-    script = "import dragoman_server, sys, os; print('onnxruntime' in sys.modules, os.environ[NAME])"
-    script = script.replace("NAME", "'ORT_DISABLE_TELEMETRY'")
+    script = """
+import dragoman_server, os, sys
+print("onnxruntime" in sys.modules, os.environ["ORT_DISABLE_TELEMETRY"])
+"""
     environment = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
     run = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment

@@ -20,8 +20,8 @@ _CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", -1),
     ("grpc.lb_policy_name", "round_robin"),  # over all addresses of a name
     ("grpc.enable_retries", 0),  # ours know what the server says of when to come back
-    # A window of 64 KiB that stays as it is, else gRPC widens it to megabytes: a stream's reader that
-    # is slow is to hold back the server, and text needs no more.
+    # A window of 64 KiB that stays as it is, else gRPC widens it to megabytes: a slow reader of a
+    # stream is to hold back the server, and text needs no more.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 20_000),

@@ -1,4 +1,7 @@
-"""Why a server can't be reached, found out by trying: what gRPC says of it names one try of several."""
+"""Why a server can't be reached, found out by trying.
+
+What gRPC says of it names one try of several, and often not the one that matters.
+"""
 
 import socket
 import ssl

@@ -27,7 +27,7 @@ def _is_user_error(error: BaseException) -> TypeGuard[_UserError]:
 
 def main() -> None:
     """Run the command line. Every expected failure is one line on standard error."""
-    # gRPC says in its own words, beside ours, that a handshake failed. It reads this when it is loaded.
+    # Else gRPC says in its own words, beside ours, that a handshake failed. Read when it is loaded.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         import typer

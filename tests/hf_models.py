@@ -162,6 +162,8 @@ def lively(model: Any, seed: int, sharpness: float) -> Any:
         if model.lm_head.weight is not decoder.embed_tokens.weight:
             model.lm_head.weight.copy_(_orbit(turn, len(model.lm_head.weight), seed))
         final = decoder.layer_norm if norm_first else last.final_layer_norm
+        if norm_first:  # there is no bias of the output that could lean towards the end
+            final.bias.add_(0.8 * model.lm_head.weight[model.config.eos_token_id])
         final.weight.mul_(sharpness)
         final.bias.mul_(sharpness)
         if hasattr(model, "final_logits_bias"):
@@ -234,7 +236,7 @@ def save_marian(
 
 
 def save_m2m100(
-    path: Path, *, seed: int = 1, sharpness: float = 1.0, **config: Any
+    path: Path, *, seed: int = 5, sharpness: float = 1.0, **config: Any
 ) -> tuple[M2M100ForConditionalGeneration, M2M100Tokenizer]:
     path.mkdir(parents=True, exist_ok=True)
     model = sentencepiece_model("bpe")

@@ -83,8 +83,7 @@ def theirs_of(ids: Sequence[int], family: str, size: int = 320) -> list[int]:
     "settings",
     [
         POST[0],
-        *(pytest.param(each, marks=pytest.mark.slow) for each in POST[1:]),
-        pytest.param(PRE),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (*POST[1:], PRE)),
     ],
     ids=str,
 )

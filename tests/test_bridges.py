@@ -32,6 +32,8 @@ from hf_models import save_m2m100, save_marian
 UNSURE = "marian, unsure"
 """Its best hypotheses are hardly better than others, so it shows how a search is defined."""
 QUICK = [UNSURE, "m2m100, unsure"]
+VARIED = ["marian", "m2m100", "m2m100, unsure"]
+"""What these say is of many tokens; the others are variants of them, which vary less."""
 LIMIT = 32
 TIE = 1e-4
 _DIRECTORY = TemporaryDirectory()
@@ -135,7 +137,7 @@ def check_ids(kind: str, size: int, count: int) -> None:
     sources = random_sources(origin, count)
     expected = searched(model, origin, sources, size)
     found = by_engine(bundle, origin, sources, size)
-    assert len({token for ids, _ in expected for token in ids}) >= (20 if kind == UNSURE else 50)
+    assert len({token for ids, _ in expected for token in ids}) >= (50 if kind in VARIED else 10)
     for ours, (ids, score) in zip(found, expected, strict=True):
         if score is None:
             assert ours.ids == ids

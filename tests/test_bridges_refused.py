@@ -20,6 +20,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     path = tmp_path_factory.mktemp("saved")
     save_marian(path / "marian", languages=())
     save_m2m100(path / "m2m100")
+    for name in ("marian", "m2m100"):
+        read_origin(path / name, ImportSettings())  # so it is the damage that is refused later
     return {name: path / name for name in ("marian", "m2m100")}
 
 
@@ -120,7 +122,6 @@ def test_refused_with_the_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     shutil.copytree(saved[name], tmp_path / "hf")
-    read_origin(tmp_path / "hf", ImportSettings())  # it is the damage that is refused
     damage(tmp_path / "hf")
     with pytest.raises(ExportError, match=reason) as refused:
         read_origin(tmp_path / "hf", ImportSettings())

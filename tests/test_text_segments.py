@@ -23,6 +23,7 @@ FRAGMENTS = (
     *(". ", "! ", "? ", "… ", "。", "？", "।", " ", "\t", "\u00a0", "\u3000", "\u200b"),
     *("\n", "\r\n", "\r", "\x85", "\u2028", "\v", "\x1c", "\x1f", "A\u00a0.", "A\u2009. "),
     *("house", "дом", "日本", "घर", "بيت", "e\u0301", "😀", "🇧🇷", "👩\u200d👧", "7", "-", "…"),
+    *("\n- ", "\n• ", "\n1) ", "\n> ", "\n## "),
 )
 TEXTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=5), max_size=20).map("".join)
 
@@ -102,6 +103,18 @@ def test_a_line_break_ends_a_sentence_and_a_line_without_letters_is_none() -> No
     text = "  One\ttwo \r\n\r\n* * *\n 42.\nthree\u2028four. Five\n"
     assert found(text) == ["One\ttwo", "three", "four.", "Five"]
     assert found(text, split=False) == ["One\ttwo", "three", "four. Five"]
+
+
+def test_what_a_line_of_a_list_begins_with_is_no_part_of_its_sentence() -> None:
+    text = "- One. Yes!\n  • Two\n1) Three\n(2) Four\n> > Five\n## Six\n— Seven\n* - Eight"
+    expected = ["One.", "Yes!", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"]
+    assert found(text) == expected
+    assert found("-5 degrees") == ["-5 degrees"]
+    assert found("-- Hello") == ["-- Hello"]
+    assert found("- \n# \n") == []
+    assert found("- One. Yes!", split=False) == ["- One. Yes!"]  # as it was given
+    mark = [Span(0, 1)]  # where it is to be kept with what follows
+    assert [s.of("- One") for s in sentences("- One", "en", whole=mark)] == ["- One"]
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "...", "42", "😀", "\u00a0"])

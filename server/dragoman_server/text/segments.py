@@ -1,6 +1,7 @@
 """Where the sentences of a text are.
 
-Everything between them stays as it is: white space, line breaks, lines without a letter.
+Everything between them stays as it is: white space, line breaks, lines without a letter, and what a
+line of a list, a heading or a quotation begins with.
 """
 
 import re
@@ -14,6 +15,9 @@ import sentencex
 _WINDOW = 4096
 """Letters that the splitter is given at a time: for some texts its time grows with their square."""
 _SPACE = re.compile(r"\s")
+_MARKER = re.compile(r"\s*(?:(?:[-–—*+•‣◦▪·]|>+|#{1,6}|\(?\d{1,3}\))[ \t]+)+")
+"""Of a line: a bullet, a number with a bracket, Markdown's quotations and headings. Not a number with
+a point, which may be the first word of a sentence (*3. Oktober*)."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,12 @@ def sentences(
         if not has_words(line.of(text)):
             continue
         start = line.start
+        if split and (marker := _MARKER.match(text, line.start, line.end)):
+            after = Span(line.start, marker.end())
+            start = after.start if meets(whole, after) else after.end
         for end in _ends(text, line, language, whole) if split else [line.end]:
+            if end <= start:
+                continue  # within the marker
             stripped = strip(text, Span(start, end))
             if has_words(stripped.of(text)):
                 yield stripped

@@ -16,8 +16,8 @@ _WINDOW = 4096
 """Letters that the splitter is given at a time: for some texts its time grows with their square."""
 _SPACE = re.compile(r"\s")
 _MARKER = re.compile(r"\s*(?:(?:[-–—*+•‣◦▪·]|>+|#{1,6}|\(?\d{1,3}\))[ \t]+)+")
-"""Of a line: a bullet, a number with a bracket, Markdown's quotations and headings. Not a number with
-a point, which may be the first word of a sentence (*3. Oktober*)."""
+"""Of a line: a bullet, a number with a bracket, Markdown's quotations and headings. Not a number
+with a point, which may be the first word of a sentence (*3. Oktober*)."""
 
 
 @dataclass(frozen=True)

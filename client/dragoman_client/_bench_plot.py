@@ -1,14 +1,13 @@
 """A load as a picture: how long calls took, and how that went over time. Needs matplotlib."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dragoman_client._bench_statistics import PERCENTILES, Histogram, Statistics
-from dragoman_client._errors import ConfigurationError
+from dragoman_client._pictures import save
 
 INK, FAINT, GRID = "#1d2733", "#6b7785", "#e3e8ee"
 BLUE, LIGHT, RED, GREEN = "#2166ac", "#92c5de", "#c0392b", "#3a923a"
@@ -25,16 +24,6 @@ class Tried:
     met: bool
 
 
-def check_matplotlib() -> None:
-    """Before a load of minutes, not after it."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "a picture needs matplotlib: pip install 'dragoman[plot]'"
-        ) from None
-
-
 def draw(
     statistics: Statistics,
     title: str,
@@ -43,7 +32,6 @@ def draw(
     trials: Sequence[Tried] = (),
     target: float | None = None,
 ) -> None:
-    """Written whole, or not at all."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 8 if not trials else 11), layout="constrained", facecolor="white")
@@ -59,16 +47,7 @@ def draw(
     _timeline(figure.add_subplot(grid[1, :]), statistics, target)
     if trials:
         _search(figure.add_subplot(grid[2, :]), trials, target)
-    partial = path.with_name(f".partial-{path.name}")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of letters that the font does not have
-            figure.savefig(partial, dpi=150, format=path.suffix.lower().removeprefix("."))
-        partial.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        partial.unlink(missing_ok=True)
+    save(figure, path)
 
 
 def _plain(axes: Any, title: str) -> None:

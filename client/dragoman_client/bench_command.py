@@ -146,10 +146,9 @@ def bench(
     calls; 5, no rate meets the target; 130, Ctrl-C.
     """
     from dragoman_client._bench_load import LoadSettings
-    from dragoman_client._bench_plot import check_matplotlib
     from dragoman_client._bench_run import Run
     from dragoman_client._bench_texts import everyday_sentences, lines_of
-    from dragoman_client._heat_map import check_name
+    from dragoman_client._pictures import check_picture
 
     _check(target_p95, file)
     if find_rate:
@@ -165,8 +164,7 @@ def bench(
         seed=seed,
     )
     if plot:
-        check_name(plot)
-        check_matplotlib()
+        check_picture(plot)
     options = Options(beam_size=beam, max_tokens=max_tokens)
     asked: dict[str, Any] = {"source": source, "target": target, "model": model, "options": options}
     texts = lines_of(file) if file else everyday_sentences(seed)

@@ -146,9 +146,10 @@ def alignment(
 
     Example: dragoman alignment "Where is the station?" --output station.png
     """
-    from dragoman_client._heat_map import check_name, draw
+    from dragoman_client._heat_map import draw
+    from dragoman_client._pictures import check_picture
 
-    check_name(output)
+    check_picture(output)
     with connected(address, token, tls, root_certificates, timeout) as client:
         translated = client.translate(
             text, source=source, target=target, model=model, options=Options(alignment=True)

@@ -5,6 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dragoman_export.bundle_options import (
+    BundleArgument,
+    KeepOption,
+    LicenceOption,
+    NameOption,
+    PrecisionOption,
+    VersionOption,
+)
+
 if TYPE_CHECKING:
     from dragoman_export.export import ParallelSample
 
@@ -13,23 +22,12 @@ def export(
     checkpoint: Annotated[
         Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or the directory of a run.")
     ],
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory to write.")],
-    precision: Annotated[
-        str, typer.Option(help="float32; int8 for CPUs; float16 for CUDA.")
-    ] = "float32",
-    keep_float32: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN",
-            help="With int8: products that stay float32 because quality suffers, as in "
-            "'projection' or 'decoder.*'; may be repeated.",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the model.  \\[default: that of the directory]")
-    ] = None,
-    version: Annotated[str, typer.Option(help="Version of the model.")] = "1",
-    licence: Annotated[str, typer.Option(help="Licence of the model, as an SPDX id.")] = "unknown",
+    bundle: BundleArgument,
+    precision: PrecisionOption = "float32",
+    keep_float32: KeepOption = None,
+    name: NameOption = None,
+    version: VersionOption = "1",
+    licence: LicenceOption = "unknown",
     source: Annotated[
         Path | None,
         typer.Option(

@@ -5,23 +5,23 @@ from typing import Annotated
 
 import typer
 
+from dragoman_export.bundle_options import (
+    BundleArgument,
+    KeepOption,
+    LicenceOption,
+    NameOption,
+    PrecisionOption,
+    VersionOption,
+)
+
 
 def import_hf(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="A Hugging Face directory of a model.")
     ],
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory to write.")],
-    precision: Annotated[
-        str, typer.Option(help="float32; int8 for CPUs; float16 for CUDA.")
-    ] = "float32",
-    keep_float32: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN",
-            help="With int8: products that stay float32 because quality suffers, as in "
-            "'projection' or 'decoder.*'; may be repeated.",
-        ),
-    ] = None,
+    bundle: BundleArgument,
+    precision: PrecisionOption = "float32",
+    keep_float32: KeepOption = None,
     source_language: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,11 +46,9 @@ def import_hf(
             "\\[default: what the model takes, at most 512]",
         ),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the model.  \\[default: that of the directory]")
-    ] = None,
-    version: Annotated[str, typer.Option(help="Version of the model.")] = "1",
-    licence: Annotated[str, typer.Option(help="Licence of the model, as an SPDX id.")] = "unknown",
+    name: NameOption = None,
+    version: VersionOption = "1",
+    licence: LicenceOption = "unknown",
     source: Annotated[
         Path | None,
         typer.Option(help="Text to measure quality on, in the first of the source languages."),

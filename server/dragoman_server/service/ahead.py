@@ -31,15 +31,14 @@ class Ahead(Generic[S]):
         self._submit = submit
         self._wait_for_room = wait_for_room
         self._reached = -1
-        self._works: list[Work] = []
-        self._events: list[_InOrder] = []
+        self._submitted: list[_InOrder] = []
 
     def __enter__(self) -> "Ahead[S]":
         return self
 
     def __exit__(self, *raised: object) -> None:
-        for work in self._works:
-            work.leave()
+        for half in self._submitted:
+            half.work.leave()
 
     async def next(self, sentence: int) -> NewToken | Answer:
         """A sentence's next token, and at last its answer."""
@@ -47,33 +46,32 @@ class Ahead(Generic[S]):
         if sentence > self._reached:
             self._reached = sentence
             await self._keep_ahead(half)
-        return await self._events[half].next(within)
+        return await self._submitted[half].next(within)
 
     async def _keep_ahead(self, half: int) -> None:
-        while len(self._works) < min(half + 2, len(self._halves)):
+        while len(self._submitted) < min(half + 2, len(self._halves)):
             try:
-                work = await self._submit(self._halves[len(self._works)])
+                work = await self._submit(self._halves[len(self._submitted)])
             except OverloadedError:
-                if not self._works:
+                if not self._submitted:
                     raise  # nothing was sent yet, so it can be refused
-                if half < len(self._works):
+                if half < len(self._submitted):
                     return  # there is something to send; once more with the next sentence
                 await self._wait_for_room()
             else:
-                self._works.append(work)
-                self._events.append(_InOrder(work))
+                self._submitted.append(_InOrder(work))
 
 
 class _InOrder:
     """The events of several sentences, one sentence after the other; later ones are held back."""
 
     def __init__(self, work: Work) -> None:
-        self._work = work
+        self.work = work
         self._held: dict[int, deque[NewToken | Answer]] = {}
 
     async def next(self, sentence: int) -> NewToken | Answer:
         held = self._held.setdefault(sentence, deque())
         while not held:
-            event = await self._work.event()
+            event = await self.work.event()
             self._held.setdefault(event.ticket.sentence, deque()).append(event)
         return held.popleft()

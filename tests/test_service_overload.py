@@ -3,7 +3,7 @@
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,26 @@ def gauge(process: Process, name: str) -> float:
     return process.metrics()[f'dragoman_{name}{{model="en-pt"}}']
 
 
+def hold_all_rows(process: Process, wedge: Path, send: Callable[[], Any]) -> list[Any]:
+    """Two requests that hold all rows, in a lane that stands still. They may be over before they
+    are seen: then two others are sent."""
+    while True:
+        calls = [send(), send()]
+
+        def are_over(calls: list[Any] = calls) -> bool:
+            return all(call.done() for call in calls)
+
+        wait_until(lambda: gauge(process, "row_use_ratio") == 1 or are_over(), "rows in use")
+        wedge.touch()
+        wait_until(
+            lambda: gauge(process, "engine_heartbeat_age_seconds") > 0.2 or are_over(),
+            "a lane that stands still",
+        )
+        if gauge(process, "row_use_ratio") == 1:
+            return calls
+        wedge.unlink()
+
+
 def test_beyond_the_queue_requests_are_refused_at_once_and_what_was_admitted_is_done(
     tmp_path: Path,
 ) -> None:
@@ -80,10 +100,7 @@ def test_beyond_the_queue_requests_are_refused_at_once_and_what_was_admitted_is_
         health_is_watched(health) as health_seconds,
     ):
         (expected,) = stub.Translate(REQUEST).translations
-        holding = [stub.Translate.future(long, PATIENCE) for _ in range(2)]
-        wait_until(lambda: gauge(process, "row_use_ratio") == 1, "rows that are all held")
-        wedge.touch()
-        wait_until(lambda: gauge(process, "engine_heartbeat_age_seconds") > 0.2, "a held lane")
+        holding = hold_all_rows(process, wedge, lambda: stub.Translate.future(long, PATIENCE))
         assert gauge(process, "row_use_ratio") == 1
         assert gauge(process, "waiting_requests") == 0
 

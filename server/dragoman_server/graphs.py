@@ -33,6 +33,20 @@ PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 CANDIDATES = 64
 """Best tokens of a row that there is memory for from the start."""
 
+_STEP_INPUTS: dict[str, type[np.generic]] = {
+    "token_ids": np.int64,
+    "past_lengths": np.int32,
+    "source_ends": np.int32,
+    "given_ids": np.int64,
+}
+"""A number for each row."""
+_STEP_SIZES: dict[str, type[np.generic]] = {
+    "longest": np.int32,
+    "longest_source": np.int32,
+    "candidates": np.int64,
+}
+"""Sizes that kernels read on the host, whatever the device."""
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
@@ -75,6 +89,8 @@ class Adjustments:
             return np.zeros((rows, 0), np.int64), nothing, nothing
         order = np.argsort(self.places, kind="stable")
         row, token = np.divmod(self.places[order], vocabulary)
+        if len(row) == rows and (row == np.arange(rows)).all():  # one each, as a least length is
+            return token[:, None], self.factors[order][:, None], self.offsets[order][:, None]
         counts = np.bincount(row, minlength=rows)
         first = np.cumsum(counts) - counts
         column = np.arange(len(row)) - first[row]
@@ -98,11 +114,11 @@ NO_ADJUSTMENTS = Adjustments(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepResult:
     """What one step of n rows gives; log-probabilities of all tokens stay on the device.
 
-    The arrays are the graphs' own memory, which the next step overwrites.
+    It is the graphs' own, and so is the memory of its arrays: the next step overwrites both.
     """
 
     top_log_probs: Floats
@@ -110,7 +126,7 @@ class StepResult:
     given_log_probs: Floats
     row_sums: Floats
     alignment: Floats
-    seconds: float
+    seconds: float = 0.0
     """In the graph."""
 
 
@@ -170,13 +186,20 @@ class Graphs:
                 "given_log_probs": (1, np.float32),
                 "row_sums": (1, np.float32),
                 "alignment": (manifest.max_source_tokens, np.float32),
+                "sentence_sums": (1, np.float32),
             }.items()
         }
         """On the host: what a step gives."""
-        self._bindings: dict[int, ort.IOBinding] = {}
-        """Of steps, by their number of rows: the caches stay bound."""
-        self._bound: dict[tuple[int, str], tuple[int, ...]] = {}
-        """Shapes of the results that are bound, by number of rows and name."""
+        self._inputs: dict[str, npt.NDArray[Any]] = {
+            **{name: np.zeros(settings.rows, kind) for name, kind in _STEP_INPUTS.items()},
+            **{name: np.zeros(1, kind) for name, kind in _STEP_SIZES.items()},
+        }
+        """On the host: what a step is given."""
+        self._steps: dict[int, _Step] = {}
+        """By their number of rows."""
+        caches = self._self_names + self._cross_names
+        self._encoding = self._bound_to_caches(self._encoder, self._cross_names, settings.rows)
+        self._moving = self._bound_to_caches(self._move, caches, settings.rows)
         self._run_options = ort.RunOptions()
         # The default; where it is unset, onnxruntime finds out by an exception at every call.
         self._run_options.add_run_config_entry("gpu_graph_id", "0")
@@ -209,15 +232,13 @@ class Graphs:
         _check("source_lengths", source_lengths, count, 1, longest)
         _check("sentences", sentences, len(rows), 0, count - 1)
         _check("rows", rows, len(rows), 0, self.settings.rows - 1)
-        binding = self._encoder.io_binding()
-        binding.bind_output("sentence_sums", "cpu")
+        binding = self._encoding
+        sums = self._bind_result(binding, "sentence_sums", (count,))
         self._bind(binding, "source_ids", source_ids)
         self._bind(binding, "source_lengths", source_lengths.astype(np.int32))
         self._bind(binding, "sentences", sentences)
         self._bind(binding, "rows", rows)
-        self._bind_caches(binding, self._cross_names, self.settings.rows)
-        seconds = self._run(self._encoder, binding)
-        return EncodeResult(binding.get_outputs()[0].numpy(), seconds)
+        return EncodeResult(sums, self._run(self._encoder, binding))
 
     def step(
         self,
@@ -237,50 +258,84 @@ class Graphs:
         limits, vocabulary = self.manifest, self.manifest.dimensions.target_vocabulary
         _check("token_ids", token_ids, n, 0, vocabulary - 1)
         _check("given_ids", given, n, 0, vocabulary - 1)
-        _check("past_lengths", past_lengths, n, 0, limits.max_target_tokens - 1)
-        _check("source_lengths", source_lengths, n, 1, limits.max_source_tokens)
+        past = _check("past_lengths", past_lengths, n, 0, limits.max_target_tokens - 1)
+        source = _check("source_lengths", source_lengths, n, 1, limits.max_source_tokens)
         if adjustments.places.size:
             _check("places", adjustments.places, len(adjustments.factors), 0, n * vocabulary - 1)
-        places, factors, offsets = adjustments.by_row(n, vocabulary)
-        binding = self._step_binding(n)
-        for name, values in (
-            ("token_ids", token_ids),
-            ("past_lengths", past_lengths.astype(np.int32)),
-            ("source_ends", (source_lengths - 1).astype(np.int32)),
-            ("adjust_places", places),
-            ("adjust_factors", factors),
-            ("adjust_offsets", offsets),
-            ("given_ids", given),
-        ):
-            self._bind(binding, name, values)
-        # Sizes that kernels read on the host, whatever the device.
-        for name, value, kind in (
-            ("longest", int(past_lengths.max()) + 1, np.int32),
-            ("longest_source", int(source_lengths.max()), np.int32),
-            ("candidates", candidates, np.int64),
-        ):
-            binding.bind_cpu_input(name, np.array([value], kind))
-        results = {
-            "top_log_probs": self._bind_result(binding, "top_log_probs", (n, candidates)),
-            "top_ids": self._bind_result(binding, "top_ids", (n, candidates)),
-            "given_log_probs": self._bind_result(binding, "given_log_probs", (n,)),
-            "row_sums": self._bind_result(binding, "row_sums", (n,)),
-            "alignment": self._bind_result(binding, "alignment", (n, int(source_lengths.max()))),
-        }
-        seconds = self._run(self._decoder, binding)
-        return StepResult(**results, seconds=seconds)
+        inputs = self._inputs
+        inputs["token_ids"][:n] = token_ids
+        inputs["past_lengths"][:n] = past_lengths
+        np.subtract(source_lengths, 1, out=inputs["source_ends"][:n], casting="same_kind")
+        inputs["given_ids"][:n] = given
+        inputs["longest"][0] = past + 1
+        inputs["longest_source"][0] = source
+        inputs["candidates"][0] = candidates
+        step = self._step(n)
+        if self.settings.device != "cpu":
+            self._bind_inputs(step.binding, n)  # what is bound is copied to the device then
+        self._bind_adjustments(step, n, adjustments)
+        result = self._bind_results(step, n, candidates, source)
+        result.seconds = self._run(self._decoder, step.binding)
+        return result
+
+    def _step(self, rows: int) -> "_Step":
+        """With all bound that stays where it is."""
+        if rows not in self._steps:
+            caches = self._self_names + self._cross_names
+            binding = self._bound_to_caches(self._decoder, caches, rows)
+            shape = (rows, self.manifest.dimensions.target_vocabulary)
+            self._bind_output(binding, "log_probs", self._log_probs, np.float32, shape)
+            self._bind_inputs(binding, rows)
+            self._steps[rows] = _Step(binding)
+        return self._steps[rows]
+
+    def _bind_inputs(self, binding: ort.IOBinding, rows: int) -> None:
+        for name, memory in self._inputs.items():
+            shape = (rows,) if name in _STEP_INPUTS else (1,)
+            pointer = memory.ctypes.data
+            binding.bind_input(name, "cpu", 0, memory.dtype.type, shape, pointer)
+
+    def _bind_adjustments(self, step: "_Step", rows: int, adjustments: Adjustments) -> None:
+        if adjustments is NO_ADJUSTMENTS and not step.is_adjusted:
+            return  # as before
+        places, factors, offsets = adjustments.by_row(
+            rows, self.manifest.dimensions.target_vocabulary
+        )
+        self._bind(step.binding, "adjust_places", places)
+        self._bind(step.binding, "adjust_factors", factors)
+        self._bind(step.binding, "adjust_offsets", offsets)
+        step.is_adjusted = adjustments is not NO_ADJUSTMENTS
+
+    def _bind_results(
+        self, step: "_Step", rows: int, candidates: int, longest_source: int
+    ) -> StepResult:
+        sizes = (candidates, longest_source)
+        if step.result is None or step.sizes != sizes:
+
+            def bind(name: str, *shape: int) -> npt.NDArray[Any]:
+                return self._bind_result(step.binding, name, (rows, *shape))
+
+            step.result = StepResult(
+                top_log_probs=bind("top_log_probs", candidates),
+                top_ids=bind("top_ids", candidates),
+                given_log_probs=bind("given_log_probs"),
+                row_sums=bind("row_sums"),
+                alignment=bind("alignment", longest_source),
+            )
+            step.sizes = sizes
+        return step.result
 
     def _bind_result(
         self, binding: ort.IOBinding, name: str, shape: tuple[int, ...]
     ) -> npt.NDArray[Any]:
-        if math.prod(shape) > self._results[name].size:
-            self._results[name] = np.zeros(math.prod(shape), self._results[name].dtype)
-            self._bound.clear()
+        size = math.prod(shape)
+        if size > self._results[name].size:
+            self._results[name] = np.zeros(size, self._results[name].dtype)
+            for step in self._steps.values():
+                step.result = None  # they are bound to the memory before
         memory = self._results[name]
-        if self._bound.get((shape[0], name)) != shape:  # rarely: a binding is of so many rows
-            binding.bind_output(name, "cpu", 0, memory.dtype.type, shape, memory.ctypes.data)
-            self._bound[shape[0], name] = shape
-        return memory[: math.prod(shape)].reshape(shape)
+        binding.bind_output(name, "cpu", 0, memory.dtype.type, shape, memory.ctypes.data)
+        return memory[:size].reshape(shape)
 
     def _run(self, session: ort.InferenceSession, binding: ort.IOBinding) -> float:
         """Returns the seconds that it took."""
@@ -289,16 +344,6 @@ class Graphs:
         seconds = time.perf_counter() - began
         self.seconds += seconds
         return seconds
-
-    def _step_binding(self, rows: int) -> ort.IOBinding:
-        """With the caches of the first rows bound."""
-        if rows not in self._bindings:
-            binding = self._decoder.io_binding()
-            self._bind_caches(binding, self._self_names + self._cross_names, rows)
-            shape = (rows, self.manifest.dimensions.target_vocabulary)
-            self._bind_output(binding, "log_probs", self._log_probs, np.float32, shape)
-            self._bindings[rows] = binding
-        return self._bindings[rows]
 
     def move(
         self,
@@ -313,12 +358,11 @@ class Graphs:
             _check(name, rows, len(source_rows), 0, self.settings.rows - 1)
         if len({*destinations} - {*sources}) < len(destinations):
             raise ValueError("a destination is also a source, or twice a destination")
-        binding = self._move.io_binding()
+        binding = self._moving
         self._bind(binding, "sources", source_rows)
         self._bind(binding, "destinations", destination_rows)
         self._bind(binding, "self_length", np.array([self_length]))
         self._bind(binding, "cross_length", np.array([cross_length]))
-        self._bind_caches(binding, self._self_names + self._cross_names, self.settings.rows)
         self._run(self._move, binding)
 
     def log_probs(self, rows: int) -> Floats:
@@ -336,12 +380,17 @@ class Graphs:
         """An input that the host computed; onnxruntime copies it where the graph needs it."""
         binding.bind_cpu_input(name, np.ascontiguousarray(values))
 
-    def _bind_caches(self, binding: ort.IOBinding, names: list[str], rows: int) -> None:
+    def _bound_to_caches(
+        self, session: ort.InferenceSession, names: list[str], rows: int
+    ) -> ort.IOBinding:
+        """Of the first rows."""
+        binding = session.io_binding()
         for name in names:
             shape = (rows, *self._line[name])
             cache = self._caches[name]
             binding.bind_input(name, self.settings.device, 0, self._element, shape, cache.pointer)
             self._bind_output(binding, updated(name), cache, self._element, shape)
+        return binding
 
     def _bind_output(
         self,
@@ -368,12 +417,29 @@ def _check_caches(
                 )
 
 
-def _check(name: str, values: Ints, count: int, least: int, most: int) -> None:
-    """The graphs themselves would wrap around, cut off, or read another row."""
+def _check(name: str, values: Ints, count: int, least: int, most: int) -> int:
+    """The graphs themselves would wrap around, cut off, or read another row. Returns the largest.
+
+    Called at every step, so by the functions that numpy's methods are made of.
+    """
     if len(values) != count or count == 0:
         raise ValueError(f"{len(values)} {name}, not {max(1, count)}")
-    if values.min() < least or values.max() > most:
+    largest = int(np.maximum.reduce(values))
+    if largest > most or np.minimum.reduce(values) < least:
         raise ValueError(f"{name} must be from {least} to {most}")
+    return largest
+
+
+@dataclass
+class _Step:
+    """A step of so many rows: what is bound, so that only what changes is bound again."""
+
+    binding: ort.IOBinding
+    is_adjusted: bool = True
+    """False where it is known to be bound to no adjustments."""
+    sizes: tuple[int, int] = (0, 0)
+    """Candidates and longest source that the result is for."""
+    result: StepResult | None = None
 
 
 class _Buffer:

@@ -33,7 +33,14 @@ class Lane:
         self._special = manifest.special_ids
         self._vocabulary = manifest.dimensions.target_vocabulary
         self._ends_in_beam = manifest.ends_in_beam
+        self._ends = np.full(graphs.settings.rows, self._special.end, np.int64)
+        self._every = np.arange(graphs.settings.rows)
+        self._steps = 0
         self._running: dict[Ticket, Running] = {}
+        self._fresh: list[Running] = []
+        """Of these, those that have taken no step yet."""
+        self._plain = 0
+        """Of these, how many are."""
         self._constrained: dict[Options, list[Running]] = {}
 
     @property
@@ -59,7 +66,10 @@ class Lane:
         for job in jobs:
             running = self.rows.place(job, self._special.begin, self._candidates(job.options))
             job.timing.admitted = now
+            running.steps_before = self._steps
             self._running[job.ticket] = running
+            self._fresh.append(running)
+            self._plain += running.is_plain
             if constraints.is_constrained(job.options):
                 self._constrained.setdefault(job.options, []).append(running)
             placed.append(running)
@@ -80,25 +90,32 @@ class Lane:
         rows, count = self.rows, self.rows.count
         if not count:
             return
+        is_plain = self._plain == len(self._running)
         past = rows.past[:count]
-        is_forced = past < rows.forced_length[:count]
-        given = np.where(is_forced, rows.forced[np.arange(count), past], self._special.end)
+        given = self._ends[:count]
+        if not is_plain:
+            is_forced = past < rows.forced_length[:count]
+            given = np.where(is_forced, rows.forced[self._every[:count], past], given)
         result = self.graphs.step(
             rows.token[:count],
             past,
             rows.source_length[:count],
-            candidates=min(int(rows.candidates[:count].max()), self._vocabulary),
+            candidates=min(int(np.maximum.reduce(rows.candidates[:count])), self._vocabulary),
             given_ids=given,
             adjustments=self._adjustments(),
         )
-        ended = time.monotonic()
         report.rows = count
         report.step_seconds = result.seconds
-        for running in self._running.values():
-            running.steps += 1
-            if running.steps == 1:
-                running.job.timing.first_token = ended
-        self._drop_poisoned(result, report)
+        self._steps += 1
+        now = time.monotonic()
+        for running in self._fresh:
+            running.job.timing.first_token = now
+        self._fresh.clear()
+        if self._drop_poisoned(result, report):
+            is_plain = False  # a row without an owner is none that goes on
+        if is_plain:
+            self._advance_plain(result, report)
+            return
         is_forced = past < rows.forced_length[:count]  # no longer those of dropped rows
         self._record_alignment(result)
         self._advance_beams(result, is_forced, report)
@@ -159,12 +176,17 @@ class Lane:
             rows, groups, vocabulary=self._vocabulary, end=self._special.end
         )
 
-    def _drop_poisoned(self, result: StepResult, report: Report) -> None:
-        sick = ~np.isfinite(result.row_sums) | np.isnan(result.top_log_probs[:, 0])
-        if sick.any():
-            owners = [self.rows.owner[row] for row in np.flatnonzero(sick).tolist()]
-            for running in dict.fromkeys(o for o in owners if o is not None):
-                self._end(running, report, Failure.POISONED)
+    def _drop_poisoned(self, result: StepResult, report: Report) -> bool:
+        """Returns whether there were any."""
+        best = result.top_log_probs[:, 0]
+        sums = float(np.add.reduce(result.row_sums)), float(np.add.reduce(best))
+        if math.isfinite(sums[0]) and not math.isnan(sums[1]):
+            return False  # so is each of them
+        sick = ~np.isfinite(result.row_sums) | np.isnan(best)
+        owners = [self.rows.owner[row] for row in np.flatnonzero(sick).tolist()]
+        for running in dict.fromkeys(o for o in owners if o is not None):
+            self._end(running, report, Failure.POISONED)
+        return bool(owners)
 
     def _record_alignment(self, result: StepResult) -> None:
         for running in self._running.values():
@@ -199,6 +221,30 @@ class Lane:
         """All hypotheses of a sentence have its source in their cross caches already."""
         self.graphs.move(sources.tolist(), destinations.tolist(), length, cross_length=0)
 
+    def _advance_plain(self, result: StepResult, report: Report) -> None:
+        """As ``_advance_others``, where all rows are plain: it is most of what a server does."""
+        rows, end = self.rows, self._special.end
+        count = len(result.top_ids)
+        past = rows.past[:count]
+        token, log_prob = result.top_ids[:, 0], result.top_log_probs[:, 0]
+        ends = (token == end) | (past + 1 >= rows.limit[:count])
+        going: slice | npt.NDArray[np.int64] = slice(0, count)
+        if np.logical_or.reduce(ends):
+            going = np.flatnonzero(~ends)
+            for row in np.flatnonzero(ends).tolist():
+                if token[row] == end:
+                    self._finish(row, float(log_prob[row]), Finish.END, report)
+                else:  # cut off: what is given is the end token
+                    self._finish(row, float(result.given_log_probs[row]), Finish.LENGTH, report)
+        rows.ids[self._every[going], past[going]] = token[going]
+        rows.log_probs[self._every[going], past[going]] = log_prob[going]
+        rows.total[going] += log_prob[going]
+        rows.token[going] = token[going]
+        rows.past[going] += 1
+        streamed = rows.stream[going]
+        if np.logical_or.reduce(streamed):
+            self._show(self._every[going][streamed], token, log_prob, report)
+
     def _advance_others(
         self,
         result: StepResult,
@@ -223,15 +269,9 @@ class Lane:
         log_prob[is_start] = 0.0
 
         for row in np.flatnonzero(single & (token == end)).tolist():
-            running = rows.owner[row]
-            assert running is not None
             cut = at_limit[row] and not by_itself[row]
             finish = Finish.LENGTH if cut else Finish.END
-            beams.keep(
-                running,
-                beams.hypothesis(rows, running, row, float(log_prob[row]), finish),
-            )
-            self._end(running, report)
+            self._finish(row, float(log_prob[row]), finish, report)
         going = np.flatnonzero((rows.single[:count] | is_forced) & (token != end))
         shown = going[rows.stream[going] & ~is_start[going]]
         rows.ids[going, past[going]] = token[going]
@@ -239,8 +279,25 @@ class Lane:
         rows.total[going] += log_prob[going]
         rows.token[going] = token[going]
         rows.past[going] += 1
+        self._show(shown, token, log_prob, report)
+
+    def _finish(self, row: int, log_prob: float, finish: Finish, report: Report) -> None:
+        """A row of its own ends, by a token of this log-probability."""
+        running = self.rows.owner[row]
+        assert running is not None
+        beams.keep(running, beams.hypothesis(self.rows, running, row, log_prob, finish))
+        self._end(running, report)
+
+    def _show(
+        self,
+        shown: npt.NDArray[np.int64],
+        token: npt.NDArray[np.int64],
+        log_prob: npt.NDArray[np.float32],
+        report: Report,
+    ) -> None:
+        """New tokens, for those who want them as they come."""
         for row in shown.tolist():
-            running = rows.owner[row]
+            running = self.rows.owner[row]
             assert running is not None
             report.tokens.append(
                 NewToken(running.job.ticket, int(token[row]), float(log_prob[row]))
@@ -289,6 +346,9 @@ class Lane:
         """Free a sentence's rows and answer it."""
         job = running.job
         del self._running[job.ticket]
+        self._plain -= running.is_plain
+        if running in self._fresh:
+            self._fresh.remove(running)
         self.rows.free(running)
         if constraints.is_constrained(job.options):
             members = self._constrained[job.options]
@@ -305,7 +365,7 @@ class Lane:
                 failure=failure,
                 timing=job.timing,
                 source_tokens=len(job.sentence.source),
-                steps=running.steps,
+                steps=self._steps - running.steps_before,
             )
         )
 

@@ -39,7 +39,14 @@ class Running:
     """One for each hypothesis of its beam, best first."""
     finished: list[Hypothesis] = field(default_factory=list)
     """Best first, no more than are wanted."""
-    steps: int = 0
+    steps_before: int = 0
+    """Steps that its lane had taken when it came."""
+
+    @property
+    def is_plain(self) -> bool:
+        """It takes the best token, one after the other, and nothing else has to be known."""
+        options = self.job.options
+        return not (options.beam > 1 or options.sampling or options.alignment or self.job.forced)
 
 
 class Rows:
@@ -102,18 +109,19 @@ class Rows:
         running = Running(job, rows)
         for row in rows:
             self.owner[row] = running
-        self.token[rows] = begin
-        self.past[rows] = 0
-        self.source_length[rows] = len(job.sentence.source) + 1
-        self.start[rows] = len(job.sentence.start)
-        self.limit[rows] = len(job.sentence.start) + job.limit
-        self.total[rows] = -np.inf
+        at = rows[0] if beam == 1 else rows  # numpy takes a number in far less time than a list
+        self.token[at] = begin
+        self.past[at] = 0
+        self.source_length[at] = len(job.sentence.source) + 1
+        self.start[at] = len(job.sentence.start)
+        self.limit[at] = len(job.sentence.start) + job.limit
+        self.total[at] = -np.inf
         self.total[rows[0]] = 0.0
-        self.single[rows] = beam == 1
-        self.stream[rows] = job.stream and beam == 1
-        self.candidates[rows] = candidates
-        self.forced_length[rows] = len(job.forced)
-        self.forced[rows, : len(job.forced)] = job.forced
+        self.single[at] = beam == 1
+        self.stream[at] = job.stream and beam == 1
+        self.candidates[at] = candidates
+        self.forced_length[at] = len(job.forced)
+        self.forced[at, : len(job.forced)] = job.forced
         return running
 
     def free(self, running: Running) -> None:

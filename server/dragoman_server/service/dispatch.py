@@ -30,6 +30,9 @@ _RETRY_SECONDS = (0.1, 30.0)
 """Least and most that a refused client is told to wait."""
 _INLINE_SENTENCES = 256
 """More are checked and queued in a thread, so that the event loop goes on."""
+_HELD_SECONDS = 0.1
+"""For which reports without news may wait: to wake the event loop at every step costs more than
+what it then does."""
 
 Observe = Callable[[Report], None]
 
@@ -95,18 +98,23 @@ class Work:
 class Dispatcher:
     """Owns a model's engine."""
 
-    def __init__(self, bundle: Bundle, settings: EngineSettings, observe: Observe) -> None:
+    def __init__(self, bundle: Bundle, settings: EngineSettings) -> None:
         self.engine = Engine(bundle, settings, self._deliver)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._observe = observe
+        self._observe: Observe | None = None
+        self._held: list[list[Report]] = [[] for _ in self.engine.lanes]
+        """Of each lane, reports that nobody waits for."""
+        self._handed_over = [0.0] * len(self.engine.lanes)
+        """When each lane last did."""
         self._works: dict[int, Work] = {}
         self._backlog = Backlog()
         self._room = asyncio.Event()
         self._failure: Callable[[], CallError] | None = None
 
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start(self, loop: asyncio.AbstractEventLoop, observe: Observe) -> None:
         """Warm up and begin; takes a while, so not on the loop."""
         self._loop = loop
+        self._observe = observe
         self.engine.start()
 
     async def submit(
@@ -202,27 +210,35 @@ class Dispatcher:
         self._works[request] = work
 
     def _deliver(self, report: Report) -> None:
-        """In a lane's thread."""
+        """In a lane's thread. What a lane reports last has answers, so nothing is held for ever."""
+        held = self._held[report.lane]
+        held.append(report)
+        now = time.monotonic()
+        has_news = report.tokens or report.answers or report.faults
+        if not has_news and now < self._handed_over[report.lane] + _HELD_SECONDS:
+            return
+        self._held[report.lane] = []
+        self._handed_over[report.lane] = now
         assert self._loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._receive, report)
+            self._loop.call_soon_threadsafe(self._receive, held)
         except RuntimeError:
             if not self._loop.is_closed():  # there is no one left to tell
                 raise
 
-    def _receive(self, report: Report) -> None:
-        self._backlog.add(time.monotonic(), report.source_tokens, report.turn_seconds)
-        for token in report.tokens:
-            if work := self._works.get(token.ticket.request):
-                work.push(token)
-        for answer in report.answers:
-            if work := self._works.get(answer.ticket.request):
-                work.push(answer)
-                if work.is_answered:
-                    del self._works[answer.ticket.request]
-        if report.answers:
-            self._room.set()
-        self._observe(report)
+    def _receive(self, reports: Sequence[Report]) -> None:
+        for report in reports:
+            self._backlog.add(time.monotonic(), report.source_tokens, report.turn_seconds)
+            events: list[NewToken | Answer] = [*report.tokens, *report.answers]
+            for event in events:
+                if work := self._works.get(event.ticket.request):
+                    work.push(event)
+                    if work.is_answered:
+                        del self._works[event.ticket.request]
+            if report.answers:
+                self._room.set()
+            if self._observe is not None:
+                self._observe(report)
 
 
 async def _in_thread(queue: Callable[[], None], work: Work) -> None:

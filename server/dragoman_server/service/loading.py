@@ -28,7 +28,7 @@ def load_models(
     names: set[str] = set()
     for path in settings.bundles:
         try:
-            model = _load(path, settings, metrics)
+            model = _load(path, settings)
         except BundleError as error:
             if not settings.skip_refused:
                 raise
@@ -41,7 +41,7 @@ def load_models(
             raise ServerError(f"{path}: another bundle has the name {model.name!r} too")
         names.add(model.name)
         began = time.monotonic()
-        model.dispatcher.start(loop)
+        model.dispatcher.start(loop, metrics.observer(model.name))
         models.add(model)
         metrics.add_model(model.name, model.dispatcher.engine)
         log.info("%s is warm", model.name, extra={"facts": {"seconds": _since(began)}})
@@ -49,7 +49,7 @@ def load_models(
         raise ServerError("no bundle could be loaded")
 
 
-def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel:
+def _load(path: Path, settings: ServerSettings) -> ServedModel:
     began = time.monotonic()
     bundle = read_bundle(path)
     manifest = bundle.manifest
@@ -70,7 +70,7 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
         max_waiting_requests=limits.queue_requests,
         max_waiting_tokens=limits.queue_tokens,
     )
-    dispatcher = Dispatcher(bundle, engine_settings, metrics.observer(manifest.name))
+    dispatcher = Dispatcher(bundle, engine_settings)
     worst = replay(bundle, dispatcher.engine.lanes[0].graphs)
     log.info(
         "%s is loaded and verified",

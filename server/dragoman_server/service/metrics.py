@@ -132,36 +132,51 @@ class Metrics:
 
     def observer(self, model: str) -> Callable[[Report], None]:
         """Takes the reports of a model's engine."""
+        # Series are looked up once: it takes longer than to count.
+        batch_rows, step = self.batch_rows.labels(model), self.step.labels(model)
+        encode, padding = self.encode.labels(model), self.padding.labels(model)
+        source_tokens = self.source_tokens.labels(model)
+        target_tokens = self.target_tokens.labels(model)
+        faults = self.faults.labels(model)
+        answered = self._answer_observer(model)
 
         def observe(report: Report) -> None:
             if report.rows:
-                self.batch_rows.labels(model).observe(report.rows)
-                self.step.labels(model).observe(report.step_seconds)
+                batch_rows.observe(report.rows)
+                step.observe(report.step_seconds)
             if report.encoded:
-                self.encode.labels(model).observe(report.encode_seconds)
-                self.source_tokens.labels(model).inc(report.source_tokens)
-                self.padding.labels(model).inc(report.padding)
-            self.target_tokens.labels(model).inc(report.target_tokens)
+                encode.observe(report.encode_seconds)
+                source_tokens.inc(report.source_tokens)
+                padding.inc(report.padding)
             if report.faults:
-                self.faults.labels(model).inc(report.faults)
-            for answer in report.answers:
-                self._answered(model, answer)
+                faults.inc(report.faults)
+            if report.answers:
+                target_tokens.inc(report.target_tokens)
+                for answer in report.answers:
+                    answered(answer)
 
         return observe
 
-    def _answered(self, model: str, answer: Answer) -> None:
-        outcome = answer.failure or answer.hypotheses[0].finish
-        self.sentences.labels(model, outcome.value).inc()
-        if answer.failure is Failure.POISONED:
-            self.nan_rows.labels(model).inc()
-        timing = answer.timing
-        if timing.admitted:
-            self.queue_wait.labels(model).observe(timing.admitted - timing.submitted)
-        if timing.first_token:
-            self.first_token.labels(model).observe(timing.first_token - timing.submitted)
-            if answer.steps > 1 and not answer.failure:
-                spent = timing.finished - timing.first_token
-                self.per_token.labels(model).observe(spent / (answer.steps - 1))
+    def _answer_observer(self, model: str) -> Callable[[Answer], None]:
+        sentences = {outcome: self.sentences.labels(model, outcome) for outcome in OUTCOMES}
+        nan_rows, queue_wait = self.nan_rows.labels(model), self.queue_wait.labels(model)
+        first_token, per_token = self.first_token.labels(model), self.per_token.labels(model)
+
+        def observe(answer: Answer) -> None:
+            outcome = answer.failure or answer.hypotheses[0].finish
+            sentences[outcome.value].inc()
+            if answer.failure is Failure.POISONED:
+                nan_rows.inc()
+            timing = answer.timing
+            if timing.admitted:
+                queue_wait.observe(timing.admitted - timing.submitted)
+            if timing.first_token:
+                first_token.observe(timing.first_token - timing.submitted)
+                if answer.steps > 1 and not answer.failure:
+                    spent = timing.finished - timing.first_token
+                    per_token.observe(spent / (answer.steps - 1))
+
+        return observe
 
     def rejected_for(self, reason: str) -> None:
         if reason in REJECTIONS:

@@ -1,11 +1,11 @@
 """The models of a server, and which of them a call means."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.bundle import Bundle
-from dragoman_server.service.directions import Directions
+from dragoman_server.service.directions import Direction, Directions
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.errors import (
     InvalidArgumentError,
@@ -31,6 +31,8 @@ class ServedModel:
     directions: Directions
     start: tuple[int, ...] = ()
     """What its translations begin with, and is no part of them."""
+    _towards: dict[Direction, "ServedModel"] = field(default_factory=dict)
+    """What was asked for before: as many as it has languages, at most."""
 
     @property
     def name(self) -> str:
@@ -40,13 +42,15 @@ class ServedModel:
         """The same model, told which languages are wanted."""
         wanted = _tag("source_language", source), _tag("target_language", target)
         chosen = self.directions.choose(wanted)
-        planner = replace(
-            self.planner,
-            language=chosen.source_language,
-            before=chosen.before,
-            most=self.planner.most - len(chosen.before),
-        )
-        return replace(self, planner=planner, start=chosen.start)
+        if chosen not in self._towards:
+            planner = replace(
+                self.planner,
+                language=chosen.source_language,
+                before=chosen.before,
+                most=self.planner.most - len(chosen.before),
+            )
+            self._towards[chosen] = replace(self, planner=planner, start=chosen.start)
+        return self._towards[chosen]
 
     def describe(self) -> pb.Model:
         manifest, engine = self.bundle.manifest, self.dispatcher.engine

@@ -36,7 +36,9 @@ class Pieces:
         return tuple(self._processor.encode(text))
 
     def encode_all(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
-        return [tuple(ids) for ids in self._processor.encode(list(texts))]
+        # One by one: given a list, SentencePiece starts threads for it, which takes as long as
+        # forty sentences.
+        return [self.encode(text) for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Without white space around it, and on one line."""
@@ -90,15 +92,9 @@ class MappedPieces(Pieces):
                 raise ValueError(f"has the id {token}, and the model {size} tokens")
 
     def encode(self, text: str) -> tuple[int, ...]:
-        return self._look_up(self._processor.encode(text, out_type=str))
-
-    def encode_all(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
-        found = self._processor.encode(list(texts), out_type=str)
-        return [self._look_up(pieces) for pieces in found]
-
-    def _look_up(self, pieces: Sequence[str]) -> tuple[int, ...]:
         # By name, and not by SentencePiece's ids: a letter that is unknown to one side's model may
         # have an id through the other's.
+        pieces = self._processor.encode(text, out_type=str)
         return tuple(self._ids.get(piece, self._unknown) for piece in pieces)
 
     def _text(self, ids: Sequence[int]) -> str:

@@ -5,6 +5,7 @@ at them; the rest is part of its sentence, and masked. Which words and symbols a
 its vocabulary says.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -46,6 +47,8 @@ _ADDRESS_OR_CODE = regex.compile(
     """,
     regex.VERBOSE,
 )
+_MAY_HAVE_ADDRESS = re.compile(r"[@#`<{%]|://|[wW]{3}\.")
+"""Something that each of these has: looked for first, as most texts have none."""
 _SYMBOL = regex.compile(r"\p{So}+")
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
 
@@ -60,6 +63,8 @@ class Protected:
 
 def addresses(text: str) -> list[Span]:
     """Addresses, markup, code and templates of a text, in order; none has a line break."""
+    if not _MAY_HAVE_ADDRESS.search(text):
+        return []
     return _merged(Span(*match.span()) for match in _ADDRESS_OR_CODE.finditer(text))
 
 

@@ -68,14 +68,15 @@ def gauge(process: Process, name: str) -> float:
 
 
 def hold_all_rows(process: Process, wedge: Path, send: Callable[[], Any]) -> list[Any]:
-    """Two requests that hold all rows, in a lane that stands still. They may be over before they
-    are seen: then two others are sent."""
+    """Requests of which the last two hold all rows, in a lane that stands still. Two may be over
+    before they are seen: then two others are sent."""
+    calls: list[Any] = []
+
+    def are_over() -> bool:
+        return all(call.done() for call in calls)
+
     while True:
-        calls = [send(), send()]
-
-        def are_over(calls: list[Any] = calls) -> bool:
-            return all(call.done() for call in calls)
-
+        calls += [send(), send()]
         wait_until(lambda: gauge(process, "row_use_ratio") == 1 or are_over(), "rows in use")
         wedge.touch()
         wait_until(

@@ -33,7 +33,7 @@ from subjects import Subject, Text
 
 LEAST = 0.8
 """Ratio to CTranslate2 below which the command fails."""
-SENTENCES = {1: 8, 8: 24, 32: 64, 64: 128}
+SENTENCES = {1: 8, 8: 32, 32: 96, 64: 192}
 """Of a round, by how many are translated at a time."""
 FLOAT32_AGREEMENT = 0.9
 """Share of the float32 tokens that peers have to choose alike, or they do not do the same."""

@@ -18,8 +18,8 @@ from dragoman_server.graphs import NO_ADJUSTMENTS, Adjustments, Graphs, StepResu
 
 log = logging.getLogger(__name__)
 
-_CALL_TOKENS = 32
-"""What a call of the encoder costs beside its tokens, in tokens."""
+_CALL_TOKENS = 16
+"""Positions of padding that are worth a call of the encoder less."""
 
 
 class Lane:
@@ -376,7 +376,7 @@ def _groups_of_like_length(placed: list[Running]) -> Iterator[list[Running]]:
     for running in placed:
         length = len(running.job.sentence.source) + 1
         padding = sum(length - len(r.job.sentence.source) - 1 for r in group)
-        if group and padding > _CALL_TOKENS + length * len(group) // 4:
+        if group and padding > _CALL_TOKENS:
             yield group
             group = []
         group.append(running)

@@ -72,6 +72,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/compare.py --json $(BENCH)/compare.json \
 		$$(test -e $(OPTIMUM)/.done && echo --optimum $(OPTIMUM)/bin/python)
 	-$(BIN)/python benchmarks/under_load.py latency --json $(BENCH)/latency.json
+	-$(BIN)/python benchmarks/under_load.py latency --model en-pt-wide \
+		--json $(BENCH)/latency_wide.json
 	-$(BIN)/python benchmarks/under_load.py overload --json $(BENCH)/overload.json
 	-$(BIN)/python benchmarks/under_load.py memory --json $(BENCH)/memory.json
 	$(BIN)/python benchmarks/served_sentence.py --json $(BENCH)/served_sentence.json

@@ -7,6 +7,7 @@ Only what was measured is shown: a file that is not there has no section.
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def page(found: dict[str, dict[str, Any]], images: Path, beside: str) -> Iterato
     makers = {
         "compare": _compare,
         "latency": _latency,
+        "latency_wide": _latency,
         "overload": _overload,
         "memory": _memory,
         "served_sentence": _served_sentence,
@@ -51,7 +53,7 @@ def page(found: dict[str, dict[str, Any]], images: Path, beside: str) -> Iterato
             yield ""
             yield from make(found[name], images, beside)
             yield ""
-            yield f"    {found[name]['machine']['command']}"
+            yield from (f"    {command}" for command in found[name]["commands"])
 
 
 def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
@@ -175,12 +177,13 @@ def _draw_rates(entries: list[dict[str, Any]], counts: list[int], path: Path) ->
 
 def _latency(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
     one = found["latency"]
-    yield "## How long people wait"
+    yield f"## How long people wait: {one['subject']}"
     yield ""
+    yield f"{found['what'][0].upper()}{found['what'][1:]}."
     yield "CTranslate2 behind a plain gRPC server with a batching window"
     yield f"([its code](../benchmarks/ctranslate2_server.py); best: {one['ctranslate2_setting']}),"
-    yield "and `dragoman serve`, models/en-pt, natural lengths. Poisson arrivals at 70% of what"
-    yield f"CTranslate2's server can do: {one['rate']:.1f} calls a second."
+    yield "and `dragoman serve`. Poisson arrivals at 70% of what CTranslate2's server can do:"
+    yield f"{one['rate']:.1f} calls a second. Our p95 is {one['p95_share']:.2f} of its."
     yield ""
     yield from _table(
         ["milliseconds", "p50", "p95", "p95, least–most of rounds", "failed"],
@@ -290,14 +293,29 @@ def _draw_parts(rows: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+def read(directory: Path) -> dict[str, dict[str, Any]]:
+    """By what was measured; what ``compare-NAME.json`` has is added to ``compare.json``."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in sorted(directory.glob("*.json")):
+        one = json.loads(file.read_text())
+        # Where the figures went says nothing about them.
+        one["commands"] = [re.sub(r" --json \S+", "", one["machine"]["command"])]
+        name, _, part = file.stem.partition("-")
+        if part and name in found:
+            for key in ("commands", "entries"):
+                found[name][key] += one[key]
+            found[name]["subjects"].update(one["subjects"])
+        else:
+            found[name] = one
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("figures", type=Path, help="the directory with the JSON files")
     parser.add_argument("page", type=Path)
     wanted = parser.parse_args()
-    found = {
-        file.stem: json.loads(file.read_text()) for file in sorted(wanted.figures.glob("*.json"))
-    }
+    found = read(wanted.figures)
     if not found:
         raise SystemExit(f"{wanted.figures}: there are no figures in it")
     images = wanted.page.parent / "images"

@@ -2,7 +2,8 @@
 
 *base* is a seeded Transformer-base whose translations are all made to have the same length: peers
 do the same work, and nothing depends on what the model says. *en-pt* is the model of the
-repository, on everyday sentences with the lengths that it chooses.
+repository, on everyday sentences with the lengths that it chooses; *en-pt-wide* is the same, made
+as large as a Transformer-base.
 """
 
 import io
@@ -33,6 +34,7 @@ from dragoman_training.files import sha256
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 from dragoman_training.transformer import Transformer
 from seeded import SOURCE, seeded_model
+from widened import widened
 
 EN_PT = Path(__file__).parents[1] / "models" / "en-pt"
 TOKENS = 24
@@ -106,6 +108,22 @@ def en_pt() -> Subject:
         Tokenizer(tokenizer),
         forced=None,
         stored=EN_PT,
+    )
+
+
+def en_pt_wide() -> Subject:
+    """Natural lengths, at the size that most models have."""
+    small = en_pt()
+    model = widened(small.model)
+    sizes = model.settings
+    return Subject(
+        "en-pt-wide",
+        f"models/en-pt, widened to {sizes.width} with {sizes.encoder_layers} and "
+        f"{sizes.decoder_layers} layers, so that it says the same at the cost of a "
+        "Transformer-base; everyday sentences, lengths as the model chooses",
+        model,
+        small.tokenizer,
+        forced=None,
     )
 
 

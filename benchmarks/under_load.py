@@ -1,6 +1,7 @@
 """Servers under load: how long people wait, what overload does, and how much memory it takes.
 
     python benchmarks/under_load.py latency      # beside CTranslate2 behind a batching window
+    python benchmarks/under_load.py latency --model en-pt-wide      # the same, of usual size
     python benchmarks/under_load.py overload     # three times what the server can do
     python benchmarks/under_load.py memory       # peak of the server beside CTranslate2's
 
@@ -137,6 +138,7 @@ def latency(
         with best.start() as process:
             both["ctranslate2"].append(run_load(process.address, subject, settings))
     figures: dict[str, Any] = {
+        "subject": subject.name,
         "ctranslate2_setting": best.name,
         "ctranslate2_capacity": most,
         "rate": rate,
@@ -239,6 +241,11 @@ MODES = {"latency": latency, "overload": overload, "memory": memory}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("mode", choices=MODES)
+    parser.add_argument(
+        "--model",
+        choices=("base", "en-pt", "en-pt-wide"),
+        help="en-pt for latency, else base, where it is not given",
+    )
     parser.add_argument("--seconds", type=float, default=60.0, help="of a load")
     parser.add_argument("--rounds", type=int, default=3, help="of latency")
     parser.add_argument("--deadline", type=float, default=5.0, help="of a call, in overload")
@@ -248,11 +255,12 @@ def main() -> None:
     wanted = parser.parse_args()
     about = machine.describe()
     machine.warn_if_busy(about)
-    subject = (
-        subjects.en_pt()
-        if wanted.mode == "latency"
-        else subjects.base(wanted.preset, wanted.vocabulary)
-    )
+    makers = {
+        "base": lambda: subjects.base(wanted.preset, wanted.vocabulary),
+        "en-pt": subjects.en_pt,
+        "en-pt-wide": subjects.en_pt_wide,
+    }
+    subject = makers[wanted.model or ("en-pt" if wanted.mode == "latency" else "base")]()
     with tempfile.TemporaryDirectory() as temporary:
         figures, holds = MODES[wanted.mode](wanted, subject, Path(temporary))
     if wanted.json:

@@ -402,6 +402,24 @@ def test_an_expired_request_is_never_admitted() -> None:
     assert requests_of([ticket for ticket, _ in turn.dropped]) == [0, 0]
 
 
+def test_what_has_no_time_left_to_end_is_not_begun_while_others_wait() -> None:
+    scheduler = Scheduler(SchedulerSettings(rows=2, reserve=0))
+    scheduler.submit(0, [Need(1, 10)], deadline=10.9)
+    scheduler.submit(1, [Need(1, 10)], deadline=11.0)
+    scheduler.submit(2, [Need(1, 20)], deadline=11.5)
+    scheduler.submit(3, [Need(1, 10)], deadline=11.5)
+    turn = scheduler.turn(0, now=10.0, pace=0.1)  # ten tokens in a second
+    assert turn.admitted == [Ticket(1, 0), Ticket(3, 0)]
+    expired = scheduler.turn(0, now=10.0, pace=0.1).dropped
+    assert expired == [(Ticket(0, 0), Failure.EXPIRED), (Ticket(2, 0), Failure.EXPIRED)]
+
+
+def test_what_waits_alone_is_begun_however_little_time_it_has() -> None:
+    scheduler = Scheduler(SchedulerSettings(rows=2, reserve=0))
+    scheduler.submit(0, [Need(1, 10), Need(1, 10)], deadline=10.1)
+    assert scheduler.turn(0, now=10.0, pace=0.1).admitted == [Ticket(0, 0), Ticket(0, 1)]
+
+
 def test_deadlines_of_requests_that_ended_are_forgotten() -> None:
     scheduler = scheduler_of(rows=4)
     for request in range(5000):

@@ -1,6 +1,7 @@
 """What an operator watches: all series from the start, the right numbers, and never more series."""
 
 import re
+import time
 import urllib.request
 from collections.abc import Iterator
 
@@ -8,8 +9,11 @@ import grpc
 import pytest
 
 from dragoman.v1 import translation_pb2 as pb
+from dragoman_server.engine.core import Report
+from dragoman_server.engine.lane import Lane
 from dragoman_server.service.metrics import OUTCOMES, REJECTIONS
 from service_running import (
+    LONG,
     MODEL,
     PATIENCE,
     Running,
@@ -19,6 +23,7 @@ from service_running import (
     serving,
     settings_for,
     variant,
+    wait_until,
 )
 
 MADE_UP = 10_000
@@ -95,6 +100,26 @@ def test_names_have_base_units_and_a_help(running: Running) -> None:
     seconds = [name for name in types if re.search(r"duration|_wait_|time_|lag|_age", name)]
     assert len(seconds) >= 7
     assert all(re.search("seconds$", name) for name in seconds)
+
+
+def test_steps_are_counted_while_a_sentence_is_still_on_its_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step = Lane.step
+
+    def slow(lane: Lane, report: Report) -> None:
+        time.sleep(0.01)
+        step(lane, report)
+
+    monkeypatch.setattr(Lane, "step", slow)
+    with serving(settings_for(engine=few_rows(1))) as running:
+        call = running.stub.Translate.future(
+            pb.TranslateRequest(texts=["Hello."], options=LONG), PATIENCE
+        )
+        steps = 'dragoman_step_rows_count{model="en-pt"}'
+        wait_until(lambda: running.metric(steps) > 0, "steps that are counted")
+        assert not call.done()
+        call.cancel()
 
 
 def test_the_numbers_are_those_of_the_calls() -> None:

@@ -189,12 +189,12 @@ class Graphs:
                 "sentence_sums": (1, np.float32),
             }.items()
         }
-        """On the host: what a step gives."""
+        """On the host: what the graphs give."""
         self._inputs: dict[str, npt.NDArray[Any]] = {
             **{name: np.zeros(settings.rows, kind) for name, kind in _STEP_INPUTS.items()},
             **{name: np.zeros(1, kind) for name, kind in _STEP_SIZES.items()},
         }
-        """On the host: what a step is given."""
+        """On the host: what a step is given; bound once, and filled anew."""
         self._steps: dict[int, _Step] = {}
         """By their number of rows."""
         caches = self._self_names + self._cross_names

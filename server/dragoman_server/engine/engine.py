@@ -38,6 +38,10 @@ log = logging.getLogger(__name__)
 Deliver = Callable[[Report], None]
 """Takes the reports of all lanes, each in the lane's own thread; the lane waits for it."""
 
+_PACE_WEIGHT = 1 / 16
+"""Of the newest sentence in the pace."""
+_PACE_MARGIN = 1.25
+"""Some take longer than others."""
 _CLOSING_SECONDS = 10.0
 """How long a closing engine waits for the calls that are running before it interrupts them."""
 
@@ -95,6 +99,7 @@ class Engine:
         self._owed = 0
         """Sentences whose answer has not been delivered."""
         self._requests = 0
+        self._mean_pace = 0.0
         self._changed = threading.Condition()
         self._is_open = True
         self._stopping = False
@@ -135,6 +140,11 @@ class Engine:
     @property
     def used_rows(self) -> int:
         return self._scheduler.used_rows
+
+    @property
+    def pace(self) -> float:
+        """Seconds for which a sentence holds its rows, for each source token: lately, at most."""
+        return _PACE_MARGIN * self._mean_pace
 
     def status(self) -> list[LaneStatus]:
         now = time.monotonic()
@@ -247,7 +257,7 @@ class Engine:
                 return
             began = self._heartbeats[lane.number] = time.monotonic()
             self._busy[lane.number] = True
-            turn = self._scheduler.turn(lane.number, began)
+            turn = self._scheduler.turn(lane.number, began, self.pace)
             jobs = [self._jobs.pop(ticket) for ticket in turn.admitted]
             dropped = [(self._jobs.pop(ticket), why) for ticket, why in turn.dropped]
         report = Report(lane.number)
@@ -279,7 +289,16 @@ class Engine:
         if report.answers:
             with self._changed:
                 self._scheduler.release(answer.ticket for answer in report.answers)
+                for answer in report.answers:
+                    if not answer.failure:
+                        self._learn_pace(answer)
                 self._changed.notify_all()
+
+    def _learn_pace(self, answer: Answer) -> None:
+        held = answer.timing.finished - answer.timing.admitted
+        newest = held / (answer.source_tokens + 1)
+        weight = _PACE_WEIGHT if self._mean_pace else 1.0
+        self._mean_pace += weight * (newest - self._mean_pace)
 
     def _hand_over(self, report: Report) -> None:
         try:

@@ -4,6 +4,9 @@ A sentence waits until a lane admits it, then holds its rows until it is release
 to a *flow*, usually their request; within a priority, flows take turns sentence by sentence, so
 that a huge one does not hold up the rest. A higher priority goes first, always.
 
+While others wait, a sentence that has no time left to end before its deadline is not begun: or an
+overloaded server would spend all its time on answers that come too late.
+
 The last rows of a lane, its reserve, are for flows that hold no row yet. Without it a huge request
 whose sentences all began together would keep everyone else out until they end, together again.
 """
@@ -178,14 +181,22 @@ class Scheduler:
         """Whether this lane has anything to do in its next turn, beside its running rows."""
         return bool(self._leaving[lane] or self._dropped) or self._has_room(lane)
 
-    def turn(self, lane: int, now: float) -> Turn:
-        """What this lane does next: who leaves it, and who comes."""
+    def turn(self, lane: int, now: float, pace: float = 0.0) -> Turn:
+        """What this lane does next: who leaves it, and who comes.
+
+        ``pace`` is how long a sentence holds its rows, in seconds for each source token.
+        """
         self._expire(now)
         turn = Turn(self._leaving[lane], self._dropped)
         self._leaving[lane], self._dropped = [], []
         tokens = 0
         while (ticket := self._next(lane, tokens)) is not None:
-            tokens += self._requests[ticket.request].needs[ticket.sentence].tokens
+            entry = self._requests[ticket.request]
+            need = entry.needs[ticket.sentence]
+            if now + pace * need.tokens > entry.deadline and self.waiting > entry.waiting:
+                self.cancel(ticket.request, Failure.EXPIRED)
+                continue
+            tokens += need.tokens
             self._start(ticket, lane)
             turn.admitted.append(ticket)
         return turn

@@ -132,7 +132,8 @@ class Dispatcher:
         Raises ``SentenceError`` for what the model can't take, else a ``CallError``.
         """
         self._check_failure()
-        self._check_deadline(deadline, priority)
+        longest = max((len(sentence.source) + 1 for sentence in sentences), default=0)
+        self._check_deadline(deadline, priority, longest)
         work = Work(self.engine, sentences, priority)
 
         def queue() -> None:
@@ -194,12 +195,14 @@ class Dispatcher:
         if self._failure is not None:
             raise self._failure()
 
-    def _check_deadline(self, deadline: float, priority: int) -> None:
+    def _check_deadline(self, deadline: float, priority: int, longest: int) -> None:
+        """``longest`` is of the request's sentences, in tokens."""
         left = deadline - time.monotonic()
         if left <= 0:
             raise ExpiredError("the deadline has passed")
         wait = self.expected_wait(priority)
-        if wait is not None and wait > left:
+        # Where nothing waits, it is taken: what it would take is known from fuller times only.
+        if wait and wait + self.engine.pace * longest > left:
             raise ExpiredError(
                 "the deadline can't be met: the queue is longer", reason="DEADLINE_UNREACHABLE"
             )

@@ -133,6 +133,11 @@ class Engine:
         return self._scheduler.waiting_tokens
 
     @property
+    def is_full(self) -> bool:
+        """Whether even the smallest request would be refused."""
+        return self._scheduler.is_full
+
+    @property
     def running(self) -> int:
         """Sentences that hold rows."""
         return self._scheduler.running

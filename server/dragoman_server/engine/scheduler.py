@@ -65,6 +65,9 @@ class Need:
     tokens: int
 
 
+_SMALLEST = (Need(rows=1, tokens=1),)
+
+
 @dataclass
 class Turn:
     """What a lane is to do before its next step, in this order."""
@@ -159,6 +162,15 @@ class Scheduler:
         if deadline < math.inf:
             heapq.heappush(self._deadlines, (deadline, request))
             self._prune_deadlines()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether even the smallest request would be refused."""
+        try:
+            self._check_room(_Request(flow=0, priority=0, deadline=math.inf, needs=_SMALLEST))
+        except QueueFullError:
+            return True
+        return False
 
     def _check_room(self, entry: _Request) -> None:
         settings = self.settings

@@ -117,6 +117,13 @@ class Dispatcher:
         self._observe = observe
         self.engine.start()
 
+    def check_admission(self, deadline: float) -> None:
+        """Refuse what would be refused anyway, before any work is done for it."""
+        self._check_failure()
+        if self.engine.is_full:
+            raise self._overloaded()
+        self._check_deadline(deadline, INTERACTIVE, longest=1)
+
     async def submit(
         self,
         sentences: Sequence[Sentence],
@@ -157,7 +164,7 @@ class Dispatcher:
             else:
                 queue()
         except QueueFullError:
-            raise OverloadedError("the queue is full", self.retry_seconds()) from None
+            raise self._overloaded() from None
         except EngineClosedError:
             raise engine_stopped() from None
         return work
@@ -182,6 +189,9 @@ class Dispatcher:
         least, most = _RETRY_SECONDS
         wait = self.expected_wait(BULK)
         return 1.0 if wait is None else min(most, max(least, wait))
+
+    def _overloaded(self) -> OverloadedError:
+        return OverloadedError("the queue is full", self.retry_seconds())
 
     def fail(self, why: Callable[[], UnavailableError]) -> None:
         """The engine is lost: whoever waits for it is told, and no one else may come."""

@@ -49,7 +49,8 @@ class Handlers:
 
     async def translate(self, request: pb.TranslateRequest, call: Call) -> pb.TranslateResponse:
         self._check_count("texts", len(request.texts))
-        job = Job(self.model(request, call), request.options, call, self._limits)
+        model = self._free_model(request, call)
+        job = Job(model, request.options, call, self._limits)
         fields = [f"texts[{number}]" for number in range(len(request.texts))]
         texts = await job.plan(list(request.texts), fields)
         return pb.TranslateResponse(translations=await job.translate(texts))
@@ -58,7 +59,8 @@ class Handlers:
         self, request: pb.TranslateStreamRequest, call: Call
     ) -> AsyncGenerator[pb.TranslateStreamResponse, None]:
         queueing = Queueing(flow=next(self._flows))  # its sentences come in several requests
-        job = Job(self.model(request, call), request.options, call, self._limits, queueing)
+        model = self._free_model(request, call)
+        job = Job(model, request.options, call, self._limits, queueing)
         (text,) = await job.plan([request.text], ["text"])
         async with aclosing(job.stream(text)) as events:  # its rows are free when this ends
             async for event in events:
@@ -78,7 +80,7 @@ class Handlers:
 
     async def score(self, request: pb.ScoreRequest, call: Call) -> pb.ScoreResponse:
         self._check_count("pairs", len(request.pairs))
-        return await score(self.model(request, call), request, call, self._limits)
+        return await score(self._free_model(request, call), request, call, self._limits)
 
     async def list_models(self, request: pb.ListModelsRequest, call: Call) -> pb.ListModelsResponse:
         mine = [model for model in self._models if call.client.may_use(model.name)]
@@ -95,6 +97,12 @@ class Handlers:
         languages = request.source_language, request.target_language
         found = self._models.find(request.model, *languages, call.client.may_use)
         return found.towards(*languages)
+
+    def _free_model(self, request: _Selection, call: Call) -> ServedModel:
+        """The same, where it has room for more; bulk streams wait for it."""
+        found = self.model(request, call)
+        found.dispatcher.check_admission(call.deadline)
+        return found
 
     def _check_count(self, field: str, count: int) -> None:
         if not count:

@@ -31,8 +31,9 @@ PART_COLOURS = (GREEN, FAINT, "#d98a29", BLUE, "#8c6bb1", RED)
 def page(found: dict[str, dict[str, Any]], images: Path, beside: str) -> Iterator[str]:
     yield "# Benchmarks"
     yield ""
-    yield "`make bench` wrote this page. Ratios compare what was measured in one run; times and"
-    yield "rates are of this machine. Each engine has the setting that was best for it in that run."
+    yield "`make bench` writes this page; below each part is the command that its figures are from."
+    yield "Ratios compare what was measured in one run; times and rates are of this machine. Each"
+    yield "engine has the setting that was best for it in that run."
     about = next(iter(found.values()))["machine"]
     flags = ", ".join(about["flags"]) or "no vector instructions that matter here"
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
@@ -56,6 +57,10 @@ def page(found: dict[str, dict[str, Any]], images: Path, beside: str) -> Iterato
             yield from (f"    {command}" for command in found[name]["commands"])
 
 
+def _sentence(what: str) -> str:
+    return f"{what[0].upper()}{what[1:]}."
+
+
 def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
     yield "| " + " | ".join(head) + " |"
     yield "|" + "|".join(["---", *["--:"] * (len(head) - 1)]) + "|"
@@ -74,8 +79,9 @@ def _compare(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
         yield ""
         yield f"### {subject}"
         yield ""
-        yield f"{what}. Times the peer's sentences a second, over gRPC against the peer in process;"
-        yield f"median of {found['rounds']} rounds, least and most of them."
+        yield _sentence(what)
+        yield "Times the peer's sentences a second, over gRPC against the peer in process; median of"
+        yield f"{found['rounds']} rounds, least and most of them."
         yield ""
         yield from _table(
             ["", *(f"{count} at a time" for count in counts)], list(_ratio_rows(mine, counts))
@@ -179,7 +185,7 @@ def _latency(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
     one = found["latency"]
     yield f"## How long people wait: {one['subject']}"
     yield ""
-    yield f"{found['what'][0].upper()}{found['what'][1:]}."
+    yield _sentence(found["what"])
     yield "CTranslate2 behind a plain gRPC server with a batching window"
     yield f"([its code](../benchmarks/ctranslate2_server.py); best: {one['ctranslate2_setting']}),"
     yield "and `dragoman serve`. Poisson arrivals at 70% of what CTranslate2's server can do:"
@@ -204,7 +210,7 @@ def _overload(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]
     one = found["overload"]
     yield "## Three times too much"
     yield ""
-    yield f"{found['what'].capitalize()}."
+    yield _sentence(found["what"])
     yield f"A closed loop gets {one['capacity']:.1f} sentences a second at most;"
     yield f"{one['rate']:.1f} calls a second arrive, with a deadline of {one['deadline']:g} s."
     yield ""
@@ -223,7 +229,7 @@ def _overload(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]
 def _memory(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
     yield "## Memory"
     yield ""
-    yield f"{found['what'].capitalize()}; int8."
+    yield _sentence(f"{found['what']}; int8")
     yield "Resident, of the server's process, 64 calls under way."
     yield ""
     yield from _table(

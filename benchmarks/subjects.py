@@ -100,7 +100,7 @@ def en_pt() -> Subject:
     tokenizer = (EN_PT / bundle.manifest.source_tokenizer).read_bytes()
     return Subject(
         "en-pt",
-        f"models/en-pt, width {sizes.width}, {sizes.encoder_layers} and {sizes.decoder_layers} "
+        f"the repository's model (models/en-pt), width {sizes.width}, {sizes.encoder_layers} and {sizes.decoder_layers} "
         f"layers, {sizes.target_vocabulary:,} tokens of vocabulary, everyday sentences, lengths "
         "as the model chooses; float32 weights are its int8 weights read back, and each side "
         "quantises those",
@@ -118,7 +118,7 @@ def en_pt_wide() -> Subject:
     sizes = model.settings
     return Subject(
         "en-pt-wide",
-        f"models/en-pt, widened to {sizes.width} with {sizes.encoder_layers} and "
+        f"the repository's model, widened to {sizes.width} with {sizes.encoder_layers} and "
         f"{sizes.decoder_layers} layers, so that it says the same at the cost of a "
         "Transformer-base; everyday sentences, lengths as the model chooses",
         model,

@@ -80,8 +80,8 @@ def _compare(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
         yield f"### {subject}"
         yield ""
         yield _sentence(what)
-        yield "Times the peer's sentences a second, over gRPC against the peer in process; median of"
-        yield f"{found['rounds']} rounds, least and most of them."
+        yield "Times the peer's sentences a second, over gRPC against the peer in process; median"
+        yield f"of {found['rounds']} rounds, least and most of them."
         yield ""
         yield from _table(
             ["", *(f"{count} at a time" for count in counts)], list(_ratio_rows(mine, counts))

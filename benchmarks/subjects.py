@@ -101,9 +101,9 @@ def en_pt() -> Subject:
     return Subject(
         "en-pt",
         f"the repository's model (models/en-pt), width {sizes.width}, {sizes.encoder_layers} and "
-        f"{sizes.decoder_layers} layers, {sizes.target_vocabulary:,} tokens of vocabulary, everyday "
-        "sentences, lengths as the model chooses; float32 weights are its int8 weights read back, "
-        "and each side quantises those",
+        f"{sizes.decoder_layers} layers, {sizes.target_vocabulary:,} tokens of vocabulary, "
+        "everyday sentences, lengths as the model chooses; float32 weights are its int8 weights "
+        "read back, and each side quantises those",
         read_back(bundle),
         Tokenizer(tokenizer),
         forced=None,

@@ -55,6 +55,15 @@ def test_a_short_sentence_does_not_wait_for_long_ones() -> None:
     assert sum(report.rows > 0 for report in watched.reports[: place + 1]) - 20 <= 6
 
 
+def test_the_pace_is_learned_from_what_is_answered() -> None:
+    with running(seeded_bundle(), one_lane()) as watched:
+        assert watched.engine.pace == 0
+        request = watched.engine.submit(sentences(1, seed=3), forced_length(20))
+        (answer,) = watched.answers_of(request)
+        held = answer.timing.finished - answer.timing.admitted
+        assert watched.engine.pace == pytest.approx(1.25 * held / (answer.source_tokens + 1))
+
+
 @pytest.mark.parametrize("beam", [1, 8])
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_huge_request_does_not_keep_others_out(replicas: int, beam: int) -> None:

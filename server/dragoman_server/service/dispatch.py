@@ -240,6 +240,7 @@ class Dispatcher:
                 raise
 
     def _receive(self, reports: Sequence[Report]) -> None:
+        assert self._observe is not None
         for report in reports:
             self._backlog.add(time.monotonic(), report.source_tokens, report.turn_seconds)
             events: list[NewToken | Answer] = [*report.tokens, *report.answers]
@@ -250,8 +251,7 @@ class Dispatcher:
                         del self._works[event.ticket.request]
             if report.answers:
                 self._room.set()
-            if self._observe is not None:
-                self._observe(report)
+            self._observe(report)
 
 
 async def _in_thread(queue: Callable[[], None], work: Work) -> None:

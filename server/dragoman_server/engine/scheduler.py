@@ -205,7 +205,9 @@ class Scheduler:
         while (ticket := self._next(lane, tokens)) is not None:
             entry = self._requests[ticket.request]
             need = entry.needs[ticket.sentence]
-            if now + pace * need.tokens > entry.deadline and self.waiting > entry.waiting:
+            # One that has begun goes on until it expires: its rows are taken in this very turn.
+            is_late = now + pace * need.tokens > entry.deadline and not entry.running
+            if is_late and self.waiting > entry.waiting:
                 self.cancel(ticket.request, Failure.EXPIRED)
                 continue
             tokens += need.tokens

@@ -418,17 +418,17 @@ def test_what_has_begun_goes_on_however_little_time_is_left() -> None:
     """Its rows would be given away before the lane has freed them."""
     scheduler = Scheduler(SchedulerSettings(rows=3, reserve=0))
     scheduler.submit(0, [Need(1, 5), Need(1, 50)], deadline=11.0)
-    for request in (1, 2, 3, 4):
-        scheduler.submit(request, [Need(1, 5)], deadline=20.0)
+    scheduler.submit(1, ones(1))
+    scheduler.submit(2, ones(1))
     first = scheduler.turn(0, now=10.0, pace=0.1)
     assert first.admitted == [Ticket(0, 0), Ticket(1, 0), Ticket(2, 0)]
-    scheduler.release([Ticket(1, 0), Ticket(2, 0)])
-    second = scheduler.turn(0, now=10.1, pace=0.1)
-    assert second.admitted == [Ticket(3, 0), Ticket(0, 1)]
+    scheduler.submit(3, ones(1))  # so that it does not wait alone
+    scheduler.release([Ticket(1, 0)])
+    assert scheduler.turn(0, now=10.1, pace=0.1).admitted == [Ticket(0, 1)]
     assert scheduler.used_rows == 3
-    third = scheduler.turn(0, now=10.2, pace=0.1)
-    assert not third.leaving
-    assert not third.dropped
+    after = scheduler.turn(0, now=10.2, pace=0.1)
+    assert not after.leaving
+    assert not after.dropped
 
 
 def test_what_waits_alone_is_begun_however_little_time_it_has() -> None:

@@ -32,10 +32,11 @@ from dragoman_export.company import Lanes, bits_of, check_company, compare_compa
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, ParallelSample, export_bundle, write_graphs
 from dragoman_export.precision import Float
+from dragoman_server.adjustments import Adjustments
 from dragoman_server.bundle import Bundle, read_bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.graph_names import GRAPHS
-from dragoman_server.graphs import Adjustments, Graphs, GraphSettings
+from dragoman_server.graphs import Graphs, GraphSettings
 from dragoman_server.reference import Decoded, beam, encode, greedy
 from dragoman_training.attention import record_attention
 from dragoman_training.batch import pad_sources

@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
+from dragoman_server.adjustments import NO_ADJUSTMENTS, Adjustments
+from dragoman_server.arrays import Floats, Ints
 from dragoman_server.bundle import Bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.graph_names import (
@@ -27,8 +29,7 @@ from dragoman_server.graph_names import (
     self_caches,
     updated,
 )
-
-PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+from dragoman_server.sessions import PROVIDERS, open_session
 
 CANDIDATES = 64
 """Best tokens of a row that there is memory for from the start."""
@@ -46,9 +47,6 @@ _STEP_SIZES: dict[str, type[np.generic]] = {
     "candidates": np.int64,
 }
 """Sizes that kernels read on the host, whatever the device."""
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,50 +66,6 @@ class GraphSettings:
             raise ValueError(f"threads is {self.threads}: it must be at least 1")
         if self.device not in PROVIDERS:
             raise ValueError(f"device is {self.device!r}: it must be one of cpu, cuda")
-
-
-@dataclass(frozen=True)
-class Adjustments:
-    """Changes of single logits: repetition penalties and bans."""
-
-    places: Ints
-    """row x vocabulary + token; one that is named twice must be adjusted alike."""
-    factors: Floats
-    offsets: Floats
-
-    def by_row(self, rows: int, vocabulary: int) -> tuple[Ints, Floats, Floats]:
-        """As the graph wants them: as many for every row, each of shape [rows, A].
-
-        A row that has fewer repeats its first, and one without any leaves token 0 as it is.
-        """
-        if not self.places.size:
-            nothing = np.zeros((rows, 0), np.float32)
-            return np.zeros((rows, 0), np.int64), nothing, nothing
-        order = np.argsort(self.places, kind="stable")
-        row, token = np.divmod(self.places[order], vocabulary)
-        if len(row) == rows and (row == np.arange(rows)).all():  # one each, as a least length is
-            return token[:, None], self.factors[order][:, None], self.offsets[order][:, None]
-        counts = np.bincount(row, minlength=rows)
-        first = np.cumsum(counts) - counts
-        column = np.arange(len(row)) - first[row]
-        shape = (rows, int(counts.max(initial=0)))
-        filled = []
-        for values, default in (
-            (token, 0),
-            (self.factors[order], 1.0),
-            (self.offsets[order], 0.0),
-        ):
-            lines = np.full(shape, default, values.dtype)
-            has = counts > 0
-            lines[has] = values[first[has], None]
-            lines[row, column] = values
-            filled.append(lines)
-        return filled[0], filled[1], filled[2]
-
-
-NO_ADJUSTMENTS = Adjustments(
-    np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32)
-)
 
 
 @dataclass
@@ -150,9 +104,9 @@ class Graphs:
                 f"{bundle.path}: precision {manifest.precision}, but device cuda needs float16"
             )
         self._element = np.float16 if manifest.precision == "float16" else np.float32
-        options = _session_options(settings)
         self._encoder, self._decoder, self._move = (
-            _open(bundle, name, settings.device, options) for name in (ENCODER, DECODER, MOVE)
+            open_session(bundle.path / name, settings.device, settings.threads, settings.spin)
+            for name in (ENCODER, DECODER, MOVE)
         )
         layers = manifest.dimensions.decoder_layers
         self._self_names, self._cross_names = self_caches(layers), cross_caches(layers)
@@ -460,39 +414,3 @@ class _Buffer:
 
     def numpy(self) -> npt.NDArray[Any]:
         return self._host if self._value is None else self._value.numpy()
-
-
-def _session_options(settings: GraphSettings) -> ort.SessionOptions:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = settings.threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-    # The level decides which kernels compute what, and with it the last bits of every score.
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(settings.spin)))
-    options.enable_mem_pattern = False  # shapes change from step to step
-    options.log_severity_level = 3
-    return options
-
-
-def _open(
-    bundle: Bundle, name: str, device: str, options: ort.SessionOptions
-) -> ort.InferenceSession:
-    provider = PROVIDERS[device]
-    if provider not in ort.get_available_providers():
-        raise BundleError(f"device {device}: this onnxruntime has no {provider}")
-    try:
-        session = ort.InferenceSession(
-            bundle.path / name,
-            options,
-            providers=[provider],
-            enable_fallback=0,
-            # Fused, the two take several times as long on the CPU.
-            disabled_optimizers=["SkipLayerNormFusion"] if device == "cpu" else None,
-        )
-    except Exception as error:  # onnxruntime has no common class for them
-        reason = str(error).splitlines()[0]
-        raise BundleError(f"{bundle.path / name}: onnxruntime can't load it ({reason})") from None
-    if session.get_providers()[0] != provider:
-        raise BundleError(f"device {device}: onnxruntime fell back to {session.get_providers()[0]}")
-    return session

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman_server.graphs import Graphs, Ints, StepResult
+from dragoman_server.arrays import Ints
+from dragoman_server.graphs import Graphs, StepResult
 
 Hypotheses = dict[int, tuple[tuple[int, ...], tuple[float, ...]]]
 """By row: token ids, and the log-probability of each."""

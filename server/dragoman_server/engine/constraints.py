@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dragoman_server.adjustments import NO_ADJUSTMENTS, Adjustments
+from dragoman_server.arrays import Floats, Ints
 from dragoman_server.engine.core import Options
 from dragoman_server.engine.rows import Rows
-from dragoman_server.graphs import NO_ADJUSTMENTS, Adjustments
-
-Ints = npt.NDArray[np.int64]
 
 
 def is_constrained(options: Options) -> bool:
@@ -26,8 +25,8 @@ def adjustments(
 ) -> Adjustments:
     """For groups of rows with the same options; each place is row x vocabulary + token."""
     places: list[Ints] = []
-    factors: list[npt.NDArray[np.float32]] = []
-    offsets: list[npt.NDArray[np.float32]] = []
+    factors: list[Floats] = []
+    offsets: list[Floats] = []
     for options, members in groups:
         banned = np.concatenate(_banned(rows, options, members, vocabulary, end))
         penalised = _penalised(rows, options, members, vocabulary)

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dragoman_server.adjustments import NO_ADJUSTMENTS, Adjustments
 from dragoman_server.engine import beams, constraints, sampling
 from dragoman_server.engine.core import Answer, Failure, Finish, NewToken, Options, Report, Ticket
 from dragoman_server.engine.rows import Job, Rows, Running
-from dragoman_server.graphs import NO_ADJUSTMENTS, Adjustments, Graphs, StepResult
+from dragoman_server.graphs import Graphs, StepResult
 
 log = logging.getLogger(__name__)
 

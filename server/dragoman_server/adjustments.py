@@ -1,0 +1,54 @@
+"""Single logits that a step changes before it looks for the best: engines say which, graphs do it.
+
+Only those that change are sent, not a value for each token of the vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dragoman_server.arrays import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Adjustments:
+    """Changes of single logits: repetition penalties and bans."""
+
+    places: Ints
+    """row x vocabulary + token; one that is named twice must be adjusted alike."""
+    factors: Floats
+    offsets: Floats
+
+    def by_row(self, rows: int, vocabulary: int) -> tuple[Ints, Floats, Floats]:
+        """As the graph wants them: as many for every row, each of shape [rows, A].
+
+        A row that has fewer repeats its first, and one without any leaves token 0 as it is.
+        """
+        if not self.places.size:
+            nothing = np.zeros((rows, 0), np.float32)
+            return np.zeros((rows, 0), np.int64), nothing, nothing
+        order = np.argsort(self.places, kind="stable")
+        row, token = np.divmod(self.places[order], vocabulary)
+        if len(row) == rows and (row == np.arange(rows)).all():  # one each, as a least length is
+            return token[:, None], self.factors[order][:, None], self.offsets[order][:, None]
+        counts = np.bincount(row, minlength=rows)
+        first = np.cumsum(counts) - counts
+        column = np.arange(len(row)) - first[row]
+        shape = (rows, int(counts.max(initial=0)))
+        filled = []
+        for values, default in (
+            (token, 0),
+            (self.factors[order], 1.0),
+            (self.offsets[order], 0.0),
+        ):
+            lines = np.full(shape, default, values.dtype)
+            has = counts > 0
+            lines[has] = values[first[has], None]
+            lines[row, column] = values
+            filled.append(lines)
+        return filled[0], filled[1], filled[2]
+
+
+NO_ADJUSTMENTS = Adjustments(
+    np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32)
+)

@@ -23,13 +23,13 @@ _NEXT_TO_NOTHING = 1e-6
 
 
 def widened(small: Transformer) -> Transformer:
-    """Twice as wide, with as many decoder layers as encoder layers; a pre-norm model."""
+    """Twice as wide, with no fewer decoder layers than encoder layers; a pre-norm model."""
     settings = replace(
         small.settings,
         width=2 * small.settings.width,
         heads=2 * small.settings.heads,
         feed_forward=2 * small.settings.feed_forward,
-        decoder_layers=small.settings.encoder_layers,
+        decoder_layers=max(small.settings.encoder_layers, small.settings.decoder_layers),
         positions="learned",  # waves of twice the width are not those of the width, twice
         tied_embeddings="none",
     )
@@ -58,6 +58,8 @@ def widened(small: Transformer) -> Transformer:
         _norm(model.encoder_norm, small.encoder_norm)
         _norm(model.decoder_norm, small.decoder_norm)
         model.projection.weight.copy_(_twice_each_row(small.projection.weight) / 2)
+        if small.settings.output_bias:
+            model.projection.bias.copy_(small.projection.bias)
     return model
 
 

@@ -258,6 +258,8 @@ class Lane:
         count = len(is_forced)
         past = rows.past[:count]
         single = rows.single[:count]
+        if not np.logical_or.reduce(single | is_forced):
+            return  # beams alone
         at_limit = single & ~is_forced & (past + 1 >= rows.limit[:count])
         token = result.top_ids[:, 0].copy()
         log_prob = result.top_log_probs[:, 0].copy()

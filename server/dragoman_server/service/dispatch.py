@@ -30,6 +30,8 @@ _RETRY_SECONDS = (0.1, 30.0)
 """Least and most that a refused client is told to wait."""
 _INLINE_SENTENCES = 256
 """More are checked and queued in a thread, so that the event loop goes on."""
+_WAIT_MARGIN = 1.25
+"""Queues move unevenly: of those whose wait is just short enough, many would expire in them."""
 _HELD_SECONDS = 0.1
 """For which reports without news may wait: to wake the event loop at every step costs more than
 what it then does."""
@@ -212,7 +214,7 @@ class Dispatcher:
             raise ExpiredError("the deadline has passed")
         wait = self.expected_wait(priority)
         # Where nothing waits, it is taken: what it would take is known from fuller times only.
-        if wait and wait + self.engine.pace * longest > left:
+        if wait and _WAIT_MARGIN * wait + self.engine.pace * longest > left:
             raise ExpiredError(
                 "the deadline can't be met: the queue is longer", reason="DEADLINE_UNREACHABLE"
             )

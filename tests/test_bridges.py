@@ -31,19 +31,20 @@ from hf_models import save_m2m100, save_marian
 
 UNSURE = "marian, unsure"
 """Its best hypotheses are hardly better than others, so it shows how a search is defined."""
-QUICK = [UNSURE, "m2m100, unsure"]
-VARIED = ["marian", "m2m100", "m2m100, unsure"]
-"""What these say is of many tokens; the others are variants of them, which vary less."""
+BOTH_UNSURE = [UNSURE, "m2m100, unsure"]
+QUICK = ["marian", "m2m100", *BOTH_UNSURE]
 LIMIT = 32
-TIE = 1e-4
+ROUNDING = 1e-5
+"""Of scores, at most: 3e-6 was seen. The two best hypotheses of every input are further apart, so no
+tie has to be excused."""
 _DIRECTORY = TemporaryDirectory()
 SAVE: dict[str, Callable[..., Any]] = {
     "marian": save_marian,
     "m2m100, unsure": lambda path: save_m2m100(path, sharpness=0.3),
     "m2m100": save_m2m100,
-    "marian, unsure": lambda path: save_marian(path, sharpness=0.5),
+    "marian, unsure": lambda path: save_marian(path, sharpness=0.6),
     "marian, separate": lambda path: save_marian(path, separate=True, activation_function="gelu"),
-    "marian, untied": lambda path: save_marian(path, tie_word_embeddings=False),
+    "marian, untied": lambda path: save_marian(path, seed=5, tie_word_embeddings=False),
     "marian, unscaled": lambda path: save_marian(
         path, scale_embedding=False, activation_function="relu"
     ),
@@ -77,7 +78,7 @@ def imported(kind: str) -> tuple[Any, Origin, Bundle]:
     return model, origin, read_bundle(directory / "bundle")
 
 
-def random_sources(origin: Origin, count: int = 100) -> list[list[int]]:
+def random_sources(origin: Origin, count: int) -> list[list[int]]:
     rng = random.Random(5)
     vocabulary = origin.model.source_vocabulary
     return [
@@ -132,31 +133,21 @@ def by_engine(
         return [answer.hypotheses[0] for answer in watched.translate(wanted, options)]
 
 
-def check_ids(kind: str, size: int, count: int) -> None:
-    model, origin, bundle = imported(kind)
-    sources = random_sources(origin, count)
-    expected = searched(model, origin, sources, size)
-    found = by_engine(bundle, origin, sources, size)
-    assert len({token for ids, _ in expected for token in ids}) >= (50 if kind in VARIED else 10)
-    for ours, (ids, score) in zip(found, expected, strict=True):
-        if score is None:
-            assert ours.ids == ids
-        else:  # of two that are as good, either is the best
-            assert ours.score == pytest.approx(score, abs=TIE)
-    assert sum(ours.ids != ids for ours, (ids, _) in zip(found, expected, strict=True)) <= 1
-
-
 @pytest.mark.parametrize("size", [1, 4])
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize(
+    "kind", [*QUICK, *(pytest.param(k, marks=pytest.mark.slow) for k in SAVE if k not in QUICK)]
+)
 def test_the_engine_gives_the_ids_that_generate_gives(kind: str, size: int) -> None:
-    check_ids(kind, size, 40)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [1, 4])
-@pytest.mark.parametrize("kind", SAVE)
-def test_of_every_kind_a_hundred_times(kind: str, size: int) -> None:
-    check_ids(kind, size, 100)
+    model, origin, bundle = imported(kind)
+    sources = random_sources(origin, 100)
+    expected = searched(model, origin, sources, size)
+    assert len({ids for ids, _ in expected}) >= 50
+    assert len({token for ids, _ in expected for token in ids}) >= 50
+    found = by_engine(bundle, origin, sources, size)
+    for ours, (ids, score) in zip(found, expected, strict=True):
+        assert ours.ids == ids
+        if score is not None:
+            assert ours.score == pytest.approx(score, abs=ROUNDING)
 
 
 def test_ends_beyond_the_beam_end_nothing() -> None:
@@ -169,7 +160,7 @@ def test_ends_beyond_the_beam_end_nothing() -> None:
 
 
 def test_a_stream_has_the_tokens_of_the_translation_alone() -> None:
-    _, origin, bundle = imported(QUICK[1])
+    _, origin, bundle = imported("m2m100, unsure")
     assert origin.start
     wanted = [Sentence(tuple(random_sources(origin, 1)[0]), start=origin.start)]
     with running(bundle, one_lane(8)) as watched:
@@ -179,7 +170,7 @@ def test_a_stream_has_the_tokens_of_the_translation_alone() -> None:
     assert tuple(streamed) == answer.hypotheses[0].ids
 
 
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", BOTH_UNSURE)
 def test_plain_search_over_the_graphs_is_what_the_engine_does(kind: str) -> None:
     _, origin, bundle = imported(kind)
     sources = random_sources(origin, 10)
@@ -194,7 +185,7 @@ def test_plain_search_over_the_graphs_is_what_the_engine_does(kind: str) -> None
         assert ours.score == pytest.approx(theirs.score, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", QUICK)
+@pytest.mark.parametrize("kind", BOTH_UNSURE)
 def test_an_imported_sentence_gives_the_same_bits_in_any_company(kind: str) -> None:
     _, origin, bundle = imported(kind)
     graphs = Graphs(bundle, GraphSettings(rows=32))

@@ -35,8 +35,8 @@ BOTH_UNSURE = [UNSURE, "m2m100, unsure"]
 QUICK = ["marian", "m2m100", *BOTH_UNSURE]
 LIMIT = 32
 ROUNDING = 1e-5
-"""Of scores, at most: 3e-6 was seen. The two best hypotheses of every input are further apart, so no
-tie has to be excused."""
+"""Of scores, at most: 3e-6 was seen. The two best hypotheses of every input are further apart, so
+no tie has to be excused."""
 _DIRECTORY = TemporaryDirectory()
 SAVE: dict[str, Callable[..., Any]] = {
     "marian": save_marian,

@@ -19,6 +19,8 @@ from dragoman_server.engine.scheduler import (
 )
 
 FLOWS = st.integers(-3, -1)  # a request without a flow is its own, with its number
+ROWS = st.integers(1, 2) | st.integers(1, 9)  # often narrow, so that several run at once
+PACES = st.sampled_from([0.0, 0.5, 1.0])  # times whole numbers: exact, so equality is met too
 
 
 def scheduler_of(**given_settings: int) -> Scheduler:
@@ -48,6 +50,7 @@ class Machine(RuleBasedStateMachine):
         )
         self.scheduler = Scheduler(self.settings)
         self.now = 0
+        self.pace = 0.0
         self.submitted = 0
         self.needs: dict[Ticket, Need] = {}
         self.flow: dict[int, int] = {}
@@ -68,16 +71,16 @@ class Machine(RuleBasedStateMachine):
     # What can happen
 
     @rule(
-        needs=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 15)), min_size=1, max_size=6),
+        needs=st.lists(st.tuples(ROWS, st.integers(1, 15)), min_size=1, max_size=6),
         flow=st.none() | FLOWS,
         priority=st.integers(0, 1),
-        patience=st.none() | st.integers(0, 6),
+        patience=st.sampled_from([math.inf, *range(13)]),
     )
     def submit(
-        self, needs: list[tuple[int, int]], flow: int | None, priority: int, patience: int | None
+        self, needs: list[tuple[int, int]], flow: int | None, priority: int, patience: float
     ) -> None:
         wanted = [Need(min(rows, self.settings.rows), tokens) for rows, tokens in needs]
-        request, deadline = self.submitted, math.inf if patience is None else self.now + patience
+        request, deadline = self.submitted, self.now + patience
         ahead = len(self.waiting) + len(self.dropped)
         if ahead + len(wanted) > self.settings.max_waiting:
             with pytest.raises(QueueFullError) as raised:
@@ -95,17 +98,20 @@ class Machine(RuleBasedStateMachine):
             self.needs[Ticket(request, number)] = need
             self.waiting.append(Ticket(request, number))
 
-    @rule(lane=st.integers(0, 2), passing=st.integers(0, 2))
-    def turn(self, lane: int, passing: int) -> None:
+    @rule(lane=st.integers(0, 2), passing=st.integers(0, 2), pace=PACES)
+    def turn(self, lane: int, passing: int, pace: float) -> None:
         lane %= self.settings.lanes
         self.now += passing
+        self.pace = pace
         expired = self._let_go_expired()
         has_work = self.scheduler.has_work(lane)
-        turn = self.scheduler.turn(lane, self.now)
+        turn = self.scheduler.turn(lane, self.now, pace)
+        late = [ticket for ticket, _ in self.scheduler._dropped]  # told at the next turn
         if not expired:  # of which it can't know without a clock
-            assert has_work == bool(turn.leaving or turn.dropped or turn.admitted)
+            assert has_work == bool(turn.leaving or turn.dropped or turn.admitted or late)
         self._check_goodbyes(turn, lane)
-        self._check_admitted(turn.admitted, lane)
+        self._let_go_late(late, turn.admitted, pace)
+        self._check_admitted(turn.admitted, lane, pace)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
@@ -137,7 +143,8 @@ class Machine(RuleBasedStateMachine):
         assert self.scheduler.waiting_tokens == sum(self.needs[t].tokens for t in self.waiting)
         assert self.scheduler.waiting_requests == sum(not t.sentence for t in self.waiting)
         assert self.scheduler.running == len(self.running)
-        assert self.scheduler.used_rows == sum(self.needs[t].rows for t in self.running)
+        assert self.scheduler._used == [self._used(lane) for lane in range(self.settings.lanes)]
+        assert all(0 <= used <= self.settings.rows for used in self.scheduler._used)
 
     @invariant()
     def deadlines_are_bounded(self) -> None:
@@ -157,9 +164,11 @@ class Machine(RuleBasedStateMachine):
             return
         for _ in range(2 * len(self.needs) + 2):
             for lane in range(self.settings.lanes):
-                self.turn(lane, 0)
+                self.turn(lane, 0, self.pace)
             self.scheduler.release(self.running)
             self.running.clear()
+            if not (self.waiting or self.leaving or self.dropped):
+                break
         assert not self.waiting
         assert all(self.told[ticket] == 1 for ticket in self.needs)
         self.scheduler.turn(0, math.inf)
@@ -188,6 +197,20 @@ class Machine(RuleBasedStateMachine):
         for ticket in [t for t in self.running if t.request == request]:
             self.leaving[ticket] = self.running.pop(ticket), why
 
+    def _let_go_late(self, late: list[Ticket], admitted: list[Ticket], pace: float) -> None:
+        """Requests that were not begun because there was no time left to end them."""
+        begun = {ticket.request for ticket in [*self.running, *admitted]}
+        for request in dict.fromkeys(ticket.request for ticket in late):
+            assert request not in begun, "what has begun goes on"
+            waiting = [ticket for ticket in self.waiting if ticket.request == request]
+            assert [ticket for ticket in late if ticket.request == request] == waiting
+            assert self._is_late(waiting[0], pace), "it had time enough"
+            self._let_go(request, Failure.EXPIRED)
+        assert not late or self.waiting, "the last one kept no one out"
+
+    def _is_late(self, ticket: Ticket, pace: float) -> bool:
+        return self.now + pace * self.needs[ticket].tokens > self.deadline[ticket.request]
+
     def _check_goodbyes(self, turn: Turn, lane: int) -> None:
         """Those that must go are told, once, on the lane where they are."""
         assert dict(turn.dropped) == self.dropped
@@ -199,11 +222,15 @@ class Machine(RuleBasedStateMachine):
         for ticket in here:
             del self.leaving[ticket]
 
-    def _check_admitted(self, admitted: list[Ticket], lane: int) -> None:
+    def _check_admitted(self, admitted: list[Ticket], lane: int, pace: float) -> None:
         tokens = sum(self.needs[ticket].tokens for ticket in admitted)
         assert tokens <= self.settings.encode_tokens or len(admitted) == 1
         for ticket in admitted:
             self._check_turn_of(ticket, lane)
+            if self._is_late(ticket, pace):
+                has_begun = any(other.request == ticket.request for other in self.running)
+                is_alone = all(other.request == ticket.request for other in self.waiting)
+                assert has_begun or is_alone, "it keeps out those who have time"
             self.waiting.remove(ticket)
             self.running[ticket] = lane
             self.told[ticket] += 1
@@ -239,7 +266,7 @@ class Machine(RuleBasedStateMachine):
 
 
 TestScheduler = Machine.TestCase
-TestScheduler.settings = settings(max_examples=80, stateful_step_count=40)
+TestScheduler.settings = settings(max_examples=100, stateful_step_count=40)
 
 
 def requests_of(tickets: list[Ticket]) -> list[int]:

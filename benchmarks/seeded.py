@@ -1,5 +1,6 @@
 """Seeded Transformers as bundles: speed does not depend on what the weights are."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +22,19 @@ def seeded_model(preset: str, vocabulary: int) -> Transformer:
     return Transformer(settings, source_vocabulary=vocabulary, target_vocabulary=vocabulary).eval()
 
 
-def export(model: Transformer, precision: str, directory: Path) -> Bundle:
-    """Write a model's graphs to a new directory, without golden decodings or tokenizers."""
-    rng = np.random.default_rng(1)
-    vocabulary = model.target_vocabulary
-    calibration = [rng.integers(END + 1, vocabulary, SOURCE).tolist() for _ in range(8)]
+def export(
+    model: Transformer,
+    precision: str,
+    directory: Path,
+    calibration: Sequence[Sequence[int]] | None = None,
+) -> Bundle:
+    """Write a model's graphs to a new directory, without golden decodings or tokenizers.
+
+    Scales of int8 are found on random sentences where no others are given.
+    """
+    if calibration is None:
+        rng = np.random.default_rng(1)
+        calibration = rng.integers(END + 1, model.target_vocabulary, (8, SOURCE)).tolist()
     directory.mkdir()
     layer = model.settings.decoder_layers - 1
     dimensions = write_graphs(model, directory, precision, layer, calibration)

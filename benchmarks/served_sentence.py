@@ -131,11 +131,7 @@ def main() -> None:
     wanted = parser.parse_args()
     about = machine.describe()
     machine.warn_if_busy(about)
-    subject = (
-        subjects.en_pt()
-        if wanted.subject == "en-pt"
-        else subjects.base(wanted.preset, wanted.vocabulary)
-    )
+    subject = subjects.named(wanted.subject, wanted.preset, wanted.vocabulary)
     cores = available_cores()
     limits = machine.limits(1)
     print(

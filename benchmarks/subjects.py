@@ -10,7 +10,6 @@ import io
 import itertools
 import json
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,22 +17,13 @@ import sentencepiece
 
 from bundle_weights import read_back
 from dragoman_client._bench_texts import everyday_sentences
-from dragoman_export.export import write_graphs
-from dragoman_server.bundle import (
-    GOLDEN,
-    MANIFEST,
-    Bundle,
-    Manifest,
-    SpecialIds,
-    StoredFile,
-    read_bundle,
-)
+from dragoman_server.bundle import GOLDEN, MANIFEST, Bundle, StoredFile, read_bundle
 from dragoman_server.graphs import Graphs, GraphSettings
 from dragoman_server.reference import greedy
 from dragoman_training.files import sha256
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 from dragoman_training.transformer import Transformer
-from seeded import SOURCE, seeded_model
+from seeded import SOURCE, export, seeded_model
 from widened import widened
 
 EN_PT = Path(__file__).parents[1] / "models" / "en-pt"
@@ -81,6 +71,12 @@ class Subject:
             words = _words(self.model.source_vocabulary)
             found = [" ".join(draws.choices(words, k=SOURCE - 1)) for _ in range(count)]
         return [Text(text, tuple(self.tokenizer.encode(text))) for text in found]
+
+
+def named(name: str, preset: str, vocabulary: int) -> Subject:
+    """``preset`` and ``vocabulary`` are those of *base*; others have their own."""
+    makers = {"en-pt": en_pt, "en-pt-wide": en_pt_wide}
+    return base(preset, vocabulary) if name == "base" else makers[name]()
 
 
 def base(preset: str = "base", vocabulary: int = VOCABULARY) -> Subject:
@@ -157,38 +153,29 @@ def _write(subject: Subject, precision: str, path: Path) -> None:
 
     Its golden decodings may be near ties: they hold on the machine that the bundle is made on.
     """
-    path.mkdir()
-    model = subject.model
-    layer = model.settings.decoder_layers - 1
-    sources: Sequence[tuple[int, ...]] = [text.ids for text in subject.texts(32, seed=1)]
-    dimensions = write_graphs(model, path, precision, layer, [list(ids) for ids in sources])
+    sources = [list(text.ids) for text in subject.texts(32, seed=1)]
+    bundle = export(subject.model, precision, path, sources)
     (path / _TOKENIZER).write_bytes(subject.tokenizer.model)
-    manifest = Manifest(
-        name=subject.name,
-        version="1",
-        source_language="en",
-        target_language="pt",
-        precision=precision,
-        dimensions=dimensions,
-        max_source_tokens=model.settings.max_length,
-        max_target_tokens=model.settings.max_length,
-        special_ids=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
-        source_tokenizer=_TOKENIZER,
-        target_tokenizer=_TOKENIZER,
-        alignment_layer=layer,
-        licence="none: for measuring",
-    )
-    graphs = Graphs(Bundle(path, manifest), GraphSettings(rows=1))
-    (decoded,) = greedy(graphs, [list(sources[0])], [TOKENS])
+    graphs = Graphs(bundle, GraphSettings(rows=1))
+    (decoded,) = greedy(graphs, [sources[0]], [TOKENS])
     golden = {
-        "source": list(sources[0]),
+        "source": sources[0],
         "limit": TOKENS,
         "ids": list(decoded.ids),
         "token_log_probs": list(decoded.token_log_probs),
     }
     (path / GOLDEN).write_text(json.dumps({"sentences": [golden]}))
-    files = {
-        file.name: StoredFile(bytes=file.stat().st_size, sha256=sha256(file))
-        for file in sorted(path.iterdir())
-    }
-    (path / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
+    manifest = replace(
+        bundle.manifest,
+        name=subject.name,
+        source_language="en",
+        target_language="pt",
+        source_tokenizer=_TOKENIZER,
+        target_tokenizer=_TOKENIZER,
+        licence="none: for measuring",
+        files={
+            file.name: StoredFile(bytes=file.stat().st_size, sha256=sha256(file))
+            for file in sorted(path.iterdir())
+        },
+    )
+    (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")

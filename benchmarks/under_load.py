@@ -255,12 +255,8 @@ def main() -> None:
     wanted = parser.parse_args()
     about = machine.describe()
     machine.warn_if_busy(about)
-    makers = {
-        "base": lambda: subjects.base(wanted.preset, wanted.vocabulary),
-        "en-pt": subjects.en_pt,
-        "en-pt-wide": subjects.en_pt_wide,
-    }
-    subject = makers[wanted.model or ("en-pt" if wanted.mode == "latency" else "base")]()
+    name = wanted.model or ("en-pt" if wanted.mode == "latency" else "base")
+    subject = subjects.named(name, wanted.preset, wanted.vocabulary)
     with tempfile.TemporaryDirectory() as temporary:
         figures, holds = MODES[wanted.mode](wanted, subject, Path(temporary))
     if wanted.json:

@@ -1,0 +1,71 @@
+"""Which target tokens a translation may have, from the tokens of its source.
+
+Most of a vocabulary has nothing to do with a sentence. Where a bundle has a shortlist, a search
+looks only at the tokens that are likely for one of the source's, and at those that are frequent
+everywhere. What that is depends on the sentence alone, so its answer does too.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from dragoman_server.arrays import Ints
+from dragoman_server.errors import BundleError
+
+CANDIDATES = 1024
+"""Most target tokens of a sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shortlist:
+    always: npt.NDArray[np.int32]
+    """Target tokens for every sentence; the end token is the first of them."""
+    likely: npt.NDArray[np.int32]
+    """Of each source token, a line of target tokens: the likeliest first, -1 where there are no
+    more."""
+
+    def check(self, source_vocabulary: int, target_vocabulary: int, end: int) -> None:
+        """Raises ``ValueError`` where it is not of such a model."""
+        if self.always.ndim != 1 or not 1 <= len(self.always) <= CANDIDATES // 2:
+            raise ValueError(f"always is of shape {self.always.shape}")
+        if self.likely.ndim != 2 or self.likely.shape[0] != source_vocabulary:
+            raise ValueError(f"likely is of shape {self.likely.shape}")
+        for name, tokens, least in (("always", self.always, 0), ("likely", self.likely, -1)):
+            if tokens.dtype != np.int32:
+                raise ValueError(f"{name} is of type {tokens.dtype}")
+            if tokens.size and not least <= tokens.min() <= tokens.max() < target_vocabulary:
+                raise ValueError(f"{name} has a token outside the vocabulary")
+        if self.always[0] != end or len(set(self.always.tolist())) < len(self.always):
+            raise ValueError("always does not begin with the end token, or has a token twice")
+
+    def candidates(self, source: tuple[int, ...]) -> Ints:
+        """The end token, and after it the others in order. A long source gets fewer for each."""
+        sources = np.fromiter({*source}, np.int64)
+        room = CANDIDATES - len(self.always)
+        each = min(self.likely.shape[1], room // max(1, len(sources)))
+        is_listed = np.zeros(self._tokens + 1, np.bool_)  # the last is for -1
+        is_listed[self.always] = True
+        is_listed[self.likely[sources, :each]] = True
+        end = self.always[0]
+        is_listed[[end, -1]] = False
+        return np.concatenate([[end], np.flatnonzero(is_listed)])
+
+    @cached_property
+    def _tokens(self) -> int:
+        return 1 + int(max(self.always.max(), self.likely.max(initial=0)))
+
+    def save(self, path: Path) -> None:
+        with path.open("wb") as file:
+            np.savez_compressed(file, always=self.always, likely=self.likely)
+
+
+def read_shortlist(path: Path) -> Shortlist:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return Shortlist(stored["always"], stored["likely"])
+    except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
+        raise BundleError(f"{path}: not a shortlist ({error})") from None

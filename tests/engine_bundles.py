@@ -9,10 +9,11 @@ from pathlib import Path
 
 from conftest import random_sources, tiny_model
 from dragoman_export.export import write_graphs
-from dragoman_server.bundle import MANIFEST, Bundle, Manifest, SpecialIds
+from dragoman_server.bundle import MANIFEST, SHORTLIST, Bundle, Manifest, SpecialIds
 from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentence, Ticket
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
+from dragoman_server.shortlist import Shortlist
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
 
@@ -35,11 +36,15 @@ def sentences(count: int, seed: int, longest: int = 12) -> list[Sentence]:
     return [Sentence(tuple(source)) for source in random_sources(count, seed, longest)]
 
 
-def graph_bundle(model: Transformer, precision: str = "float32") -> Bundle:
+def graph_bundle(
+    model: Transformer, precision: str = "float32", shortlist: Shortlist | None = None
+) -> Bundle:
     """Graphs of a model as they are written, whatever they compute."""
     path = Path(tempfile.mkdtemp(dir=_DIRECTORY.name))
     layer = model.settings.decoder_layers - 1
-    dimensions = write_graphs(model, path, precision, layer, random_sources(20, seed=1))
+    dimensions = write_graphs(
+        model, path, precision, layer, random_sources(20, seed=1), shortlist=shortlist
+    )
     manifest = Manifest(
         name="seeded",
         version="1",
@@ -54,6 +59,7 @@ def graph_bundle(model: Transformer, precision: str = "float32") -> Bundle:
         target_tokenizer="none",
         alignment_layer=layer,
         licence="MIT",
+        shortlist=SHORTLIST if shortlist else "",
     )
     (path / MANIFEST).write_text(manifest.to_json())
     return Bundle(path, manifest)

@@ -59,10 +59,12 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("precision", ["int8", "float16"])
+@pytest.mark.parametrize(
+    ("precision", "is_listed"), [("int8", False), ("int8", True), ("float16", False)]
+)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_imported_model_says_the_same(
-    directory: Path, family: str, precision: str, tmp_path: Path
+    directory: Path, family: str, precision: str, is_listed: bool, tmp_path: Path
 ) -> None:
     import_hf(
         directory / family,
@@ -72,9 +74,12 @@ def test_an_imported_model_says_the_same(
         target_language=["pt"],
         source=directory / "source",
         reference=directory / "reference",
+        shortlist_source=directory / "source" if is_listed else None,
+        shortlist_target=directory / "reference" if is_listed else None,
     )
     manifest = read_bundle(tmp_path / "bundle").manifest
     assert manifest.precision == precision
+    assert bool(manifest.shortlist) == is_listed
     assert manifest.quality["token_agreement"] >= 0.99
     settings = settings_for(tmp_path / "bundle", engine=few_rows(8))
     with serving(settings) as running, Client(running.server.address) as client:

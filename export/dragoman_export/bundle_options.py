@@ -20,3 +20,15 @@ NameOption = Annotated[
 ]
 VersionOption = Annotated[str, typer.Option(help="Version of the model.")]
 LicenceOption = Annotated[str, typer.Option(help="Licence of the model, as an SPDX id.")]
+ShortlistSourceOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="With int8: parallel text to learn from which target tokens are likely for which "
+        "source tokens. Searches look at no others, which is much faster; the quality is measured "
+        "with it. May be gzip."
+    ),
+]
+ShortlistTargetOption = Annotated[Path | None, typer.Option(help="Its translations.")]
+ShortlistLikelyOption = Annotated[
+    int, typer.Option(min=1, help="Target tokens that are likely for each source token.")
+]

@@ -11,11 +11,14 @@ from dragoman_export.bundle_options import (
     LicenceOption,
     NameOption,
     PrecisionOption,
+    ShortlistLikelyOption,
+    ShortlistSourceOption,
+    ShortlistTargetOption,
     VersionOption,
 )
 
 if TYPE_CHECKING:
-    from dragoman_export.export import ParallelSample
+    from dragoman_export.export import LexiconText, ParallelSample
 
 
 def export(
@@ -43,6 +46,9 @@ def export(
             "against.  \\[default: some of the text to measure on]"
         ),
     ] = None,
+    shortlist_source: ShortlistSourceOption = None,
+    shortlist_target: ShortlistTargetOption = None,
+    shortlist_likely: ShortlistLikelyOption = 50,
 ) -> None:
     """Write a checkpoint as a bundle that the server runs, and prove that it computes the same.
 
@@ -70,10 +76,11 @@ def export(
     except ValueError as error:
         raise ExportError(str(error)) from None
     sample = _sample(checkpoint, source, reference, sentences, golden)
+    lexicon = read_lexicon(shortlist_source, shortlist_target, shortlist_likely)
     loaded = Checkpoint.load(find_checkpoint(checkpoint))
     console = Console(stderr=True, highlight=False)
     with stage_bar(console) as watch:
-        manifest = export_bundle(loaded, bundle, settings, sample, watch)
+        manifest = export_bundle(loaded, bundle, settings, sample, watch, lexicon)
     console.print(describe(bundle, manifest))
 
 
@@ -114,6 +121,21 @@ def read_sample(
         calibration=[pair.source for pair in islice(text, CALIBRATION)],
         golden=list(read_lines(golden)) if golden else (),
     )
+
+
+def read_lexicon(source: Path | None, target: Path | None, likely: int) -> "LexiconText | None":
+    """Text to learn a shortlist from."""
+    from dragoman_export.errors import ExportError
+    from dragoman_export.export import LexiconText
+    from dragoman_export.lexicon import LexiconSettings
+    from dragoman_training.corpus import ParallelText, check_readable
+
+    if (source is None) != (target is None):
+        raise ExportError("--shortlist-source and --shortlist-target go together")
+    if source is None or target is None:
+        return None
+    check_readable([source, target])
+    return LexiconText(ParallelText((source,), (target,)), LexiconSettings(likely=likely))
 
 
 def distil(

@@ -3,9 +3,10 @@
 import fnmatch
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +17,7 @@ from dragoman_export.company import check_company
 from dragoman_export.errors import ExportError
 from dragoman_export.golden import golden_decodings
 from dragoman_export.graphs import GraphWriter
+from dragoman_export.lexicon import LexiconSettings, shortlist_from
 from dragoman_export.origin import Origin, origin_of
 from dragoman_export.precision import Float, Int8, Precision
 from dragoman_export.verify import (
@@ -26,12 +28,14 @@ from dragoman_export.verify import (
     check_quality,
     compare_quality,
     translate_ids,
+    translate_listed,
 )
 from dragoman_export.weights import weights_for_graphs
 from dragoman_server.bundle import (
     GOLDEN,
     MANIFEST,
     PRECISIONS,
+    SHORTLIST,
     WEIGHTS,
     Bundle,
     Dimensions,
@@ -39,8 +43,9 @@ from dragoman_server.bundle import (
     StoredFile,
     read_bundle,
 )
-from dragoman_server.graph_names import DECODER, ENCODER, MOVE
+from dragoman_server.graph_names import COLUMNS, DECODER, ENCODER, LISTED, MOVE
 from dragoman_server.graphs import Graphs, GraphSettings
+from dragoman_server.shortlist import Shortlist
 from dragoman_training.checkpoint import Checkpoint
 from dragoman_training.files import sha256, staged_directory
 from dragoman_training.search import OURS, Ends
@@ -49,6 +54,8 @@ from dragoman_training.transformer import Transformer
 _ROWS = 64
 _COMPANY = 20
 """Sentences, and random batches of them, to compare bit by bit."""
+_TOGETHER = 1000
+"""Sentence pairs that are tokenized at a time."""
 CALIBRATION = 300
 """Sentences that the scales of int8 are found on."""
 
@@ -86,15 +93,24 @@ class ParallelSample:
     """Sentences for the golden decodings, where it should not be the sources."""
 
 
+@dataclass(frozen=True)
+class LexiconText:
+    """Parallel text to learn a shortlist from."""
+
+    pairs: Iterable[tuple[str, str]]
+    settings: LexiconSettings
+
+
 def export_bundle(
     checkpoint: Checkpoint,
     path: Path,
     settings: ExportSettings,
     sample: ParallelSample | None,
     watch: Watch,
+    lexicon: LexiconText | None = None,
 ) -> Manifest:
     """Write a checkpoint as a bundle; see ``export_origin``."""
-    return export_origin(origin_of(checkpoint), path, settings, sample, watch)
+    return export_origin(origin_of(checkpoint), path, settings, sample, watch, lexicon)
 
 
 def export_origin(
@@ -103,8 +119,11 @@ def export_origin(
     settings: ExportSettings,
     sample: ParallelSample | None,
     watch: Watch,
+    lexicon: LexiconText | None = None,
 ) -> Manifest:
     """Write a bundle and verify it. On any failure nothing is left at or beside the path."""
+    if lexicon is not None and settings.precision != "int8":
+        raise ExportError(f"a shortlist is for int8, not {settings.precision}")
     if settings.precision != "float32" and sample is None:
         raise ExportError(
             f"{settings.precision} must be measured on text: give --source and --reference"
@@ -123,10 +142,12 @@ def export_origin(
         error = check_against_model(Graphs(bundle, GraphSettings(rows=RAGGED)), origin.model, watch)
         if settings.precision != "float32":
             watch("calibrating", 0, 1)
-            manifest = _write(origin, staging, settings, _calibration(origin, sample))
+            calibration = _calibration(origin, sample)
+            shortlist = None if lexicon is None else _shortlist(origin, lexicon, watch)
+            manifest = _write(origin, staging, settings, calibration, shortlist)
         quality = _measure(origin, bundle, Bundle(staging, manifest), sample, watch)
         if quality is not None:
-            check_quality(settings.precision, quality)
+            check_quality(manifest, quality)
         manifest = replace(
             manifest,
             quality={
@@ -179,6 +200,7 @@ def _write(
     directory: Path,
     settings: ExportSettings,
     calibration: Sequence[Sequence[int]],
+    shortlist: Shortlist | None = None,
 ) -> Manifest:
     """Graphs, weights and tokenizers; the manifest is not on disk yet."""
     architecture = origin.model.settings
@@ -191,6 +213,7 @@ def _write(
         calibration,
         settings.keep_float32,
         origin.ends,
+        shortlist,
     )
     for name, content in origin.files.items():
         (directory / name).write_bytes(content)
@@ -204,6 +227,7 @@ def _write(
         special_ids=origin.special,
         alignment_layer=alignment_layer,
         licence=settings.licence,
+        shortlist=SHORTLIST if shortlist else "",
         made_with={
             package: version(package) for package in ("dragoman", "torch", "onnx", "onnxruntime")
         },
@@ -219,8 +243,9 @@ def write_graphs(
     calibration: Sequence[Sequence[int]] = (),
     keep_float32: Sequence[str] = (),
     ends: Ends = OURS,
+    shortlist: Shortlist | None = None,
 ) -> Dimensions:
-    """The three graphs and their weights; int8 needs sentences, as ids, to find its scales on."""
+    """The graphs and their weights; int8 needs sentences, as ids, to find its scales on."""
     architecture = model.settings
     dimensions = Dimensions(
         width=architecture.width,
@@ -251,11 +276,13 @@ def write_graphs(
         max_target=architecture.max_length,
         alignment_layer=alignment_layer,
     )
-    for name, graph in (
-        (ENCODER, writer.encoder()),
-        (DECODER, writer.decoder()),
-        (MOVE, writer.move()),
-    ):
+    graphs = {ENCODER: writer.encoder(), DECODER: writer.decoder(), MOVE: writer.move()}
+    if shortlist is not None:
+        if not isinstance(way, Int8) or way.keeps(weights.projection):
+            raise ExportError("a shortlist is for int8, and its projection must not stay float32")
+        graphs |= {LISTED: writer.listed_decoder(), COLUMNS: writer.columns()}
+        shortlist.save(directory / SHORTLIST)
+    for name, graph in graphs.items():
         graph.save(directory / name)
     (directory / WEIGHTS).write_bytes(file.content)
     return dimensions
@@ -266,6 +293,25 @@ def _calibration(origin: Origin, sample: ParallelSample | None) -> list[list[int
     texts = [] if sample is None else list(sample.calibration or sample.sources)
     stride = max(1, len(texts) // CALIBRATION)
     return origin.encode(texts[::stride][:CALIBRATION])
+
+
+def _shortlist(origin: Origin, lexicon: LexiconText, watch: Watch) -> Shortlist:
+    def as_ids() -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+        pairs = iter(lexicon.pairs)
+        while some := list(islice(pairs, _TOGETHER)):
+            sources, targets = zip(*some, strict=True)
+            yield from zip(
+                origin.encode(sources), origin.target.encode_all(list(targets)), strict=True
+            )
+
+    return shortlist_from(
+        as_ids(),
+        source_vocabulary=origin.model.source_vocabulary,
+        target_vocabulary=origin.model.target_vocabulary,
+        end=origin.special.end,
+        settings=lexicon.settings,
+        watch=watch,
+    )
 
 
 def _measure(
@@ -282,12 +328,9 @@ def _measure(
     for each in (plain, bundle):
         precision = each.manifest.precision
         if precision not in decoded:
-            decoded[precision] = translate_ids(
-                Graphs(each, GraphSettings(rows=_ROWS)),
-                sources,
-                origin.start,
-                f"translating in {precision}",
-                watch,
+            translate = translate_listed if each.manifest.shortlist else translate_ids
+            decoded[precision] = translate(
+                each, sources, origin.start, f"translating in {precision}", watch
             )
     return compare_quality(
         decoded[bundle.manifest.precision],

@@ -1,4 +1,4 @@
-"""The three graphs of a bundle, written from a model's weights.
+"""The graphs of a bundle, written from a model's weights.
 
 ``dragoman_server.graph_names`` is the contract: names, shapes and meaning of inputs and outputs.
 No ``If`` or ``Loop``; caches are written in place and never concatenated.
@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dragoman_export.builder import MICROSOFT, GraphBuilder, WeightFile
-from dragoman_export.precision import Precision
-from dragoman_export.selection import group_size, select
+from dragoman_export.precision import Int8, Precision, StoredInt8
+from dragoman_export.selection import group_size, select, select_listed
 from dragoman_export.weights import (
     DecoderLayerWeights,
     EmbeddingWeights,
@@ -87,12 +87,6 @@ class GraphWriter:
     def decoder(self) -> GraphBuilder:
         """One step: the newest token of each row to the best next tokens."""
         g = GraphBuilder("decoder", self._file)
-        d = self._dimensions
-        ids_n = g.input("token_ids", "int64", ["n"])
-        past_n = g.input("past_lengths", "int32", ["n"])
-        longest = g.input("longest", "int32", [1])
-        source_ends_n = g.input("source_ends", "int32", ["n"])
-        longest_source = g.input("longest_source", "int32", [1])
         adjust = (
             g.input("adjust_places", "int64", ["n", "adjusted"]),
             g.input("adjust_factors", "float32", ["n", "adjusted"]),
@@ -100,9 +94,68 @@ class GraphWriter:
         )
         given_n = g.input("given_ids", "int64", ["n"])
         candidates = g.input("candidates", "int64", [1])
-        for name in self_caches(d.decoder_layers):
+        x = self._decoder_layers(g)
+        logits = self._to_list(g, self._precision.linear(g, x, self._weights.projection))
+        if self._element != "float32":
+            logits = g.add("Cast", logits, to=1)
+        vocabulary = self._dimensions.target_vocabulary
+        select(
+            g,
+            logits,
+            adjust,
+            given_n,
+            candidates,
+            vocabulary=vocabulary,
+            # Made for the CPU; the float16 graphs of GPUs sort fast enough.
+            group=group_size(vocabulary) if self._element == "float32" else 1,
+        )
+        return g
+
+    def listed_decoder(self) -> GraphBuilder:
+        """The same step, where each row chooses among the tokens of its list."""
+        assert isinstance(self._precision, Int8)
+        g = GraphBuilder("listed_decoder", self._file)
+        weights = self._weights.projection
+        columns = StoredInt8(
+            g.input("column_weights", "int8", [self._dimensions.width, "columns"]),
+            g.input("column_steps", "float32", ["columns"]),
+            "" if weights.bias is None else g.input("column_biases", "float32", ["columns"]),
+        )
+        lists = (
+            g.input("list_ids", "int64", ["n", "listed"]),
+            g.input("list_columns", "int64", ["n", "listed"]),
+            g.input("list_offsets", "float32", ["n", "listed"]),
+        )
+        candidates = g.input("candidates", "int64", [1])
+        x = self._decoder_layers(g)
+        logits = self._to_list(g, self._precision.product(g, x, weights.name, columns))
+        select_listed(g, logits, lists, candidates)
+        return g
+
+    def columns(self) -> GraphBuilder:
+        """What the output weights of some target tokens are."""
+        assert isinstance(self._precision, Int8)
+        g = GraphBuilder("columns", self._file)
+        ids_m = g.input("ids", "int64", ["m"])
+        stored = self._precision.stored(g, self._weights.projection)
+        width = self._dimensions.width
+        g.output(g.add("Gather", stored.matrix, ids_m, axis=1), "weights", "int8", [width, "m"])
+        g.output(g.add("Gather", stored.steps, ids_m, axis=0), "steps", "float32", ["m"])
+        if stored.bias:
+            g.output(g.add("Gather", stored.bias, ids_m, axis=0), "biases", "float32", ["m"])
+        return g
+
+    def _decoder_layers(self, g: GraphBuilder) -> str:
+        """From the newest tokens to the vectors that the output is computed of."""
+        layers = self._dimensions.decoder_layers
+        ids_n = g.input("token_ids", "int64", ["n"])
+        past_n = g.input("past_lengths", "int32", ["n"])
+        longest = g.input("longest", "int32", [1])
+        source_ends_n = g.input("source_ends", "int32", ["n"])
+        longest_source = g.input("longest_source", "int32", [1])
+        for name in self_caches(layers):
             self._cache_input(g, name, "n", self._max_target)
-        for name in cross_caches(d.decoder_layers):
+        for name in cross_caches(layers):
             self._cache_input(g, name, "n", self._max_source)
         x = self._embed(g, ids_n, g.add("Cast", past_n, to=7), self._weights.target)
         x_n1D = g.add("Unsqueeze", x, g.ints(1))
@@ -122,24 +175,11 @@ class GraphWriter:
                 (weights.feed_forward_norm, self._feed_forward(g, weights.feed_forward)),
             ]
         x = self._layers(g, x, sublayers, self._weights.decoder_norm)
-        logits = self._to_list(g, self._precision.linear(g, x, self._weights.projection))
-        if self._element != "float32":
-            logits = g.add("Cast", logits, to=1)
-            x = g.add("Cast", x, to=1)
-        select(
-            g,
-            logits,
-            adjust,
-            given_n,
-            candidates,
-            vocabulary=d.target_vocabulary,
-            # Made for the CPU; the float16 graphs of GPUs sort fast enough.
-            group=group_size(d.target_vocabulary) if self._element == "float32" else 1,
-        )
-        sums = g.add("ReduceSum", self._to_list(g, x), g.ints(-1), keepdims=0)
+        summed = x if self._element == "float32" else g.add("Cast", x, to=1)
+        sums = g.add("ReduceSum", self._to_list(g, summed), g.ints(-1), keepdims=0)
         g.output(sums, "row_sums", "float32", ["n"])
         g.output(alignments[0], "alignment", "float32", ["n", "source_positions"])
-        return g
+        return x
 
     def move(self) -> GraphBuilder:
         """Copy the beginnings of cache lines from rows to rows."""

@@ -11,6 +11,9 @@ from dragoman_export.bundle_options import (
     LicenceOption,
     NameOption,
     PrecisionOption,
+    ShortlistLikelyOption,
+    ShortlistSourceOption,
+    ShortlistTargetOption,
     VersionOption,
 )
 
@@ -64,6 +67,9 @@ def import_hf(
             "against.  \\[default: some of the text to measure on]"
         ),
     ] = None,
+    shortlist_source: ShortlistSourceOption = None,
+    shortlist_target: ShortlistTargetOption = None,
+    shortlist_likely: ShortlistLikelyOption = 50,
 ) -> None:
     """Write a MarianMT (OPUS-MT), M2M-100 or NLLB model as a bundle that the server runs.
 
@@ -76,7 +82,7 @@ def import_hf(
     """
     from rich.console import Console
 
-    from dragoman_export.commands import read_sample
+    from dragoman_export.commands import read_lexicon, read_sample
     from dragoman_export.errors import ExportError
     from dragoman_export.export import ExportSettings, export_origin
     from dragoman_export.hf.importer import ImportSettings, read_origin
@@ -99,12 +105,13 @@ def import_hf(
     except ValueError as error:
         raise ExportError(str(error)) from None
     sample = read_sample(source, reference, sentences, golden)
+    lexicon = read_lexicon(shortlist_source, shortlist_target, shortlist_likely)
     console = Console(stderr=True, highlight=False)
     with stage_bar(console) as watch:
         watch("reading the model", 0, 1)
         origin = read_origin(directory, languages)
         watch("reading the model", 1, 1)
-        manifest = export_origin(origin, bundle, settings, sample, watch)
+        manifest = export_origin(origin, bundle, settings, sample, watch, lexicon)
     console.print(describe(bundle, manifest))
 
 

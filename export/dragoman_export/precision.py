@@ -6,7 +6,7 @@ Everything else in the graphs is the same; what differs is behind two calls, ``l
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -59,6 +59,15 @@ class Float:
         return g.constant(name, value.astype(self.element))
 
 
+class StoredInt8(NamedTuple):
+    """Weights of a product, as values of a graph: an output is a column."""
+
+    matrix: str
+    steps: str
+    bias: str
+    """Empty where there is none."""
+
+
 class Int8:
     """int8 products, with a scale per output for weights and one per product for activations.
 
@@ -81,24 +90,41 @@ class Int8:
     def linear(
         self, g: GraphBuilder, x: str, weights: LinearWeights, *, rectified: bool = False
     ) -> str:
-        if any(fnmatchcase(weights.name, pattern) for pattern in self._keep):
+        if self.keeps(weights):
             return self._linear_float32(g, x, weights, rectified)
-        highest = max(self._highest[weights.name], 1e-6)
+        return self.product(g, x, weights.name, self.stored(g, weights), rectified=rectified)
+
+    def keeps(self, weights: LinearWeights) -> bool:
+        """Whether they stay float32."""
+        return any(fnmatchcase(weights.name, pattern) for pattern in self._keep)
+
+    def stored(self, g: GraphBuilder, weights: LinearWeights) -> StoredInt8:
+        matrix, steps = quantize_rows(weights.matrix)
+        return StoredInt8(
+            g.constant(f"{weights.name}.matrix_s8", matrix.T),
+            g.constant(f"{weights.name}.steps", steps),
+            "" if weights.bias is None else g.constant(f"{weights.name}.bias", weights.bias),
+        )
+
+    def product(
+        self, g: GraphBuilder, x: str, name: str, weights: StoredInt8, *, rectified: bool = False
+    ) -> str:
+        """With the weights of a product of this name, or some of their columns."""
+        highest = max(self._highest[name], 1e-6)
         # What is below zero counts as zero where zero is the lowest of the steps.
         lowest, step = (0, highest / 255) if rectified else (128, highest / 127)
         zero = g.scalar(f"zero_at_{lowest}", lowest, np.uint8)
-        x_step = g.scalar(f"{weights.name}.step", step, np.float32)
-        matrix, steps = quantize_rows(weights.matrix)
+        x_step = g.scalar(f"{name}.step", step, np.float32)
         inputs = [
             g.add("QuantizeLinear", x, x_step, zero),
-            g.constant(f"{weights.name}.matrix_s8", matrix.T),
+            weights.matrix,
             x_step,
-            g.constant(f"{weights.name}.steps", steps),
+            weights.steps,
             zero,
             "",  # weights lie evenly around 0
         ]
-        if weights.bias is not None:
-            inputs.append(g.constant(f"{weights.name}.bias", weights.bias))
+        if weights.bias:
+            inputs.append(weights.bias)
         return g.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
 
     def _linear_float32(

@@ -1,6 +1,6 @@
 """The end of a decoder step: from logits to the few numbers that leave the graph.
 
-Shapes: n rows, V vocabulary, G groups of S tokens, k candidates.
+Shapes: n rows, V vocabulary, G groups of S tokens, k candidates, U columns, C tokens of a list.
 """
 
 import math
@@ -40,6 +40,22 @@ def select(
     g.output(best, "top_log_probs", "float32", ["n", "k"])
     g.output(ids, "top_ids", "int64", ["n", "k"])
     g.output(g.add("Squeeze", given, g.ints(1)), "given_log_probs", "float32", ["n"])
+
+
+def select_listed(g: GraphBuilder, logits_nU: str, lists: tuple[str, str, str], k: str) -> None:
+    """The same among the tokens of each row's list, of which the first is the end token.
+
+    A list has the same length whatever is in it, so that it does not matter to the sum of a row's
+    probabilities which other rows there are.
+    """
+    ids_nC, columns_nC, offsets_nC = lists
+    listed = g.add("GatherElements", logits_nU, columns_nC, axis=1)
+    log_probs = g.add("LogSoftmax", g.add("Add", listed, offsets_nC), axis=-1)
+    best, places_nk = g.add("TopK", log_probs, k, outputs=2, axis=-1)
+    ends_n1 = g.add("Gather", log_probs, g.ints(0), axis=1)
+    g.output(best, "top_log_probs", "float32", ["n", "k"])
+    g.output(g.add("GatherElements", ids_nC, places_nk, axis=1), "top_ids", "int64", ["n", "k"])
+    g.output(g.add("Squeeze", ends_n1, g.ints(1)), "given_log_probs", "float32", ["n"])
 
 
 def _best(

@@ -11,8 +11,12 @@ import numpy.typing as npt
 import torch
 
 from dragoman_export.errors import VerificationError
+from dragoman_server.bundle import Bundle, Manifest
+from dragoman_server.engine.core import Sentence
+from dragoman_server.engine.settings import EngineSettings
+from dragoman_server.engine.translator import Translator
 from dragoman_server.graph_names import cross_caches
-from dragoman_server.graphs import Graphs
+from dragoman_server.graphs import Graphs, GraphSettings
 from dragoman_server.reference import default_limit, greedy
 from dragoman_training.attention import record_attention
 from dragoman_training.batch import pad_sources
@@ -24,6 +28,7 @@ TOLERANCE = 1e-4
 RAGGED = 16
 MOST_BLEU_LOST = 0.3
 LEAST_AGREEMENT = 0.99
+_ROWS = 64
 
 Watch = Callable[[str, int, int], None]
 
@@ -167,13 +172,14 @@ class TextQuality:
 
 
 def translate_ids(
-    graphs: Graphs,
+    bundle: Bundle,
     sources: Sequence[Sequence[int]],
     start: Sequence[int],
     stage: str,
     watch: Watch,
 ) -> list[tuple[int, ...]]:
     """Greedy ids of each sentence."""
+    graphs = Graphs(bundle, GraphSettings(rows=_ROWS))
     most = graphs.manifest.max_target_tokens - len(start)
     order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
     decoded: list[tuple[int, ...]] = [()] * len(sources)
@@ -186,6 +192,23 @@ def translate_ids(
         for number, each in zip(numbers, found, strict=True):
             decoded[number] = each.ids
         watch(stage, at + len(numbers), len(order))
+    return decoded
+
+
+def translate_listed(
+    bundle: Bundle,
+    sources: Sequence[Sequence[int]],
+    start: Sequence[int],
+    stage: str,
+    watch: Watch,
+) -> list[tuple[int, ...]]:
+    """The same by the engine, which gives each sentence its list."""
+    decoded: list[tuple[int, ...]] = []
+    with Translator(bundle, EngineSettings(rows=_ROWS, replicas=1)) as translator:
+        for at in range(0, len(sources), _ROWS):
+            some = [Sentence(tuple(s), start=tuple(start)) for s in sources[at : at + _ROWS]]
+            decoded += [answer.hypotheses[0].ids for answer in translator.translate(some)]
+            watch(stage, len(decoded), len(sources))
     return decoded
 
 
@@ -219,14 +242,18 @@ def compare_quality(
     )
 
 
-def check_quality(precision: str, quality: TextQuality) -> None:
+def check_quality(manifest: Manifest, quality: TextQuality) -> None:
     """Refuse a bundle that translates worse than the model it was made from."""
+    precision = manifest.precision
     lost = quality.bleu_float32 - quality.bleu
     if lost > MOST_BLEU_LOST:
+        what, mend = precision, "Products that lose it can stay float32: --keep-float32 projection"
+        if manifest.shortlist:
+            what = f"{precision} with the shortlist"
+            mend = "See what it is without the shortlist; a longer one has --shortlist-likely 100"
         raise VerificationError(
-            f"{precision} loses {lost:.2f} BLEU on the given text ({quality.bleu_float32:.2f} to "
-            f"{quality.bleu:.2f}); at most {MOST_BLEU_LOST} is allowed. Products that lose it can "
-            "stay float32: --keep-float32 projection"
+            f"{what} loses {lost:.2f} BLEU on the given text ({quality.bleu_float32:.2f} to "
+            f"{quality.bleu:.2f}); at most {MOST_BLEU_LOST} is allowed. {mend}"
         )
     if precision == "float16" and quality.token_agreement < LEAST_AGREEMENT:
         raise VerificationError(

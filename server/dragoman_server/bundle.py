@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from dragoman_server.errors import BundleError
-from dragoman_server.graph_names import GRAPHS
+from dragoman_server.graph_names import GRAPHS, LIST_GRAPHS
 from dragoman_server.onnx_files import external_files
 
 FORMAT = 1
 _LARGEST = 1 << 24
 """No size of a model is larger; a manifest that says so is wrong or means harm."""
 MANIFEST, GOLDEN, WEIGHTS = "manifest.json", "golden.json", "weights.bin"
+SHORTLIST = "shortlist.npz"
 PRECISIONS = ("float32", "int8", "float16")
 _OPTIONAL = (
     "source_vocabulary",
@@ -28,6 +29,7 @@ _OPTIONAL = (
     "target_languages",
     "target_language_in",
     "ends_in_beam",
+    "shortlist",
 )
 """Keys that a manifest leaves out where they say nothing, so that older readers still know all."""
 
@@ -114,6 +116,9 @@ class Manifest:
     ends_in_beam: bool = False
     """In a beam search, a hypothesis ends only where that is among the best ``beam`` continuations:
     the search of transformers, fairseq and CTranslate2. Else, among all that are looked at."""
+    shortlist: str = ""
+    """File with the target tokens that are likely for each source token, where searches are to
+    look at no others."""
     alignment_layer: int
     licence: str
     quality: dict[str, Any] = field(default_factory=dict)
@@ -136,6 +141,8 @@ class Manifest:
             _within(1, _LARGEST, name, getattr(self, name))
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision {self.precision!r} is not known")
+        if self.shortlist and self.precision != "int8":
+            raise ValueError(f"a shortlist is for int8, not {self.precision}")
         for name in ("quality", "provenance", "made_with"):
             if not isinstance(getattr(self, name), dict):
                 raise ValueError(f"{name} is not a table")
@@ -158,6 +165,11 @@ class Manifest:
         places = ("source", "target") if self.target_languages else ("",)
         if self.target_language_in not in places:
             raise ValueError(f"target_language_in is {self.target_language_in!r}")
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """Files of all its graphs."""
+        return (*GRAPHS, *LIST_GRAPHS) if self.shortlist else GRAPHS
 
     @property
     def cache_bytes_per_row(self) -> int:
@@ -231,8 +243,9 @@ def read_bundle(path: Path) -> Bundle:
         raise BundleError(f"{manifest_path}: {error.strerror}") from None
     except (ValueError, TypeError, RecursionError) as error:
         raise BundleError(f"{manifest_path}: {error}") from None
-    needed = {*GRAPHS, WEIGHTS, GOLDEN, manifest.source_tokenizer, manifest.target_tokenizer}
-    needed |= {manifest.source_vocabulary, manifest.target_vocabulary} - {""}
+    needed = {*manifest.graphs, WEIGHTS, GOLDEN}
+    needed |= {manifest.source_tokenizer, manifest.target_tokenizer}
+    needed |= {manifest.source_vocabulary, manifest.target_vocabulary, manifest.shortlist} - {""}
     for name in sorted(needed - manifest.files.keys()):
         raise BundleError(f"{manifest_path}: lists no {name}")
     listed = {*manifest.files, MANIFEST}
@@ -243,7 +256,7 @@ def read_bundle(path: Path) -> Bundle:
             raise BundleError(f"{other}: not a plain file, and a bundle holds no other")
     for name, stored in manifest.files.items():
         _check_file(path, name, stored)
-    for name in GRAPHS:
+    for name in manifest.graphs:
         _check_references(path / name)
     return Bundle(path, manifest, _read_golden(path / GOLDEN, manifest))
 

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dragoman_server.bundle import Manifest
+from dragoman_server.shortlist import read_shortlist
 
 _FEW = 8
 """Languages that are all named."""
@@ -40,6 +41,10 @@ def describe(path: Path, manifest: Manifest) -> Table:
         "licence": manifest.licence,
         "made with": ", ".join(f"{k} {v}" for k, v in manifest.made_with.items()),
     }
+    if manifest.shortlist:
+        shortlist = read_shortlist(path / manifest.shortlist)
+        always, likely = len(shortlist.always), shortlist.likely.shape[1]
+        rows["shortlist"] = f"{always} tokens always, {likely} for each source token"
     if "bleu" in quality:
         rows["quality"] = (
             f"BLEU {quality['bleu']:.1f} (float32 {quality['bleu_float32']:.1f}), "

@@ -2,7 +2,7 @@
 
 Shapes: R rows of the caches, n active rows (always the first n), W rows to fill, B sentences,
 S source positions, C capacity of a cache, H heads, K width of a head, V vocabulary, k candidates,
-A adjusted logits, m rows to move.
+A adjusted logits, D width of the model, U columns, L tokens of a list, m rows to move.
 
 encoder.onnx
     source_ids        [B, S]  int64   padded with anything
@@ -33,6 +33,19 @@ decoder.onnx, one step of n rows
     alignment         [n, S]  float   cross-attention of one layer, mean of its heads; what stands
                                       behind the end of a row's source means nothing
 
+listed.onnx, the same step where rows choose among the tokens of lists; given_log_probs is that of
+the end token, and there are no given_ids, adjustments or log_probs
+    column_weights    [D, U]  int8    the output weights of tokens, side by side in any order
+    column_steps      [U]     float
+    column_biases     [U]     float   where the model has any
+    list_ids          [n, L]  int64   the tokens of each row's list, the end token first
+    list_columns      [n, L]  int64   where their weights are
+    list_offsets      [n, L]  float   added; -inf bans a token, and what stands behind a list's end
+
+columns.onnx
+    ids               [m]     int64   target tokens
+    weights, steps, biases            of these, as listed.onnx takes them
+
 move.onnx
     sources, destinations   [m]  int64   rows; no destination may be a source
     self_length, cross_length [1] int64  how much of each line is copied
@@ -41,6 +54,9 @@ move.onnx
 
 ENCODER, DECODER, MOVE = "encoder.onnx", "decoder.onnx", "move.onnx"
 GRAPHS = (ENCODER, DECODER, MOVE)
+LISTED, COLUMNS = "listed.onnx", "columns.onnx"
+LIST_GRAPHS = (LISTED, COLUMNS)
+"""What a bundle with a shortlist has besides."""
 
 
 def self_caches(layers: int) -> list[str]:

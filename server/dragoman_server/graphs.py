@@ -8,7 +8,7 @@ Which device they are on is the only difference between CPU and GPU.
 import copy
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,13 @@ import onnxruntime as ort
 from dragoman_server.adjustments import NO_ADJUSTMENTS, Adjustments
 from dragoman_server.arrays import Floats, Ints
 from dragoman_server.bundle import Bundle
+from dragoman_server.columns import Lists, OutputWeights
 from dragoman_server.errors import BundleError
 from dragoman_server.graph_names import (
+    COLUMNS,
     DECODER,
     ENCODER,
+    LISTED,
     MOVE,
     cross_caches,
     self_caches,
@@ -83,6 +86,11 @@ class StepResult:
     seconds: float = 0.0
     """In the graph."""
 
+    @property
+    def chosen(self) -> tuple[npt.NDArray[Any], ...]:
+        """What depends on which tokens there are to choose from; a line for each row."""
+        return self.top_log_probs, self.top_ids, self.given_log_probs
+
 
 @dataclass(frozen=True)
 class EncodeResult:
@@ -92,7 +100,7 @@ class EncodeResult:
 
 
 class Graphs:
-    """The three graphs of a bundle and their caches."""
+    """The graphs of a bundle and their caches."""
 
     def __init__(self, bundle: Bundle, settings: GraphSettings) -> None:
         manifest = bundle.manifest
@@ -104,10 +112,13 @@ class Graphs:
                 f"{bundle.path}: precision {manifest.precision}, but device cuda needs float16"
             )
         self._element = np.float16 if manifest.precision == "float16" else np.float32
-        self._encoder, self._decoder, self._move = (
-            open_session(bundle.path / name, settings.device, settings.threads, settings.spin)
-            for name in (ENCODER, DECODER, MOVE)
-        )
+
+        def opened(name: str) -> ort.InferenceSession:
+            return open_session(
+                bundle.path / name, settings.device, settings.threads, settings.spin
+            )
+
+        self._encoder, self._decoder, self._move = map(opened, (ENCODER, DECODER, MOVE))
         layers = manifest.dimensions.decoder_layers
         self._self_names, self._cross_names = self_caches(layers), cross_caches(layers)
         heads, width = manifest.dimensions.heads, manifest.dimensions.head_width
@@ -121,6 +132,13 @@ class Graphs:
             (MOVE, self._move, self._self_names + self._cross_names),
         ):
             _check_caches(bundle.path / graph, session, {name: self._line[name] for name in names})
+        self._listed: ort.InferenceSession | None = None
+        self._output_weights: OutputWeights | None = None
+        if manifest.shortlist:
+            self._listed = opened(LISTED)
+            _check_caches(bundle.path / LISTED, self._listed, self._line)
+            vocabulary = manifest.dimensions.target_vocabulary
+            self._output_weights = OutputWeights.read(opened(COLUMNS), vocabulary)
         self._allocate()
 
     def _allocate(self) -> None:
@@ -151,6 +169,11 @@ class Graphs:
         """On the host: what a step is given; bound once, and filled anew."""
         self._steps: dict[int, _Step] = {}
         """By their number of rows."""
+        self._listed_steps: dict[int, _Step] = {}
+        self.lists: Lists | None = None
+        """Of the rows, where the bundle has a shortlist."""
+        if self._output_weights is not None:
+            self.lists = Lists(self._output_weights, settings.rows)
         caches = self._self_names + self._cross_names
         self._encoding = self._bound_to_caches(self._encoder, self._cross_names, settings.rows)
         self._moving = self._bound_to_caches(self._move, caches, settings.rows)
@@ -174,7 +197,8 @@ class Graphs:
     def buffer_bytes(self) -> int:
         """Memory of the caches and of what a step gives."""
         device = sum(b.bytes for b in (*self._caches.values(), self._log_probs))
-        return device + sum(memory.nbytes for memory in self._results.values())
+        host = sum(memory.nbytes for memory in self._results.values())
+        return device + host + (0 if self.lists is None else self.lists.bytes)
 
     def encode(
         self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints
@@ -205,25 +229,13 @@ class Graphs:
         adjustments: Adjustments = NO_ADJUSTMENTS,
     ) -> StepResult:
         """One token for each of the first n rows."""
-        n = len(token_ids)
-        if n > self.settings.rows:
-            raise ValueError(f"{n} rows, but there are {self.settings.rows}")
+        n, vocabulary = len(token_ids), self.manifest.dimensions.target_vocabulary
         given = token_ids if given_ids is None else given_ids
-        limits, vocabulary = self.manifest, self.manifest.dimensions.target_vocabulary
-        _check("token_ids", token_ids, n, 0, vocabulary - 1)
+        source = self._give(token_ids, past_lengths, source_lengths, candidates)
         _check("given_ids", given, n, 0, vocabulary - 1)
-        past = _check("past_lengths", past_lengths, n, 0, limits.max_target_tokens - 1)
-        source = _check("source_lengths", source_lengths, n, 1, limits.max_source_tokens)
         if adjustments.places.size:
             _check("places", adjustments.places, len(adjustments.factors), 0, n * vocabulary - 1)
-        inputs = self._inputs
-        inputs["token_ids"][:n] = token_ids
-        inputs["past_lengths"][:n] = past_lengths
-        np.subtract(source_lengths, 1, out=inputs["source_ends"][:n], casting="same_kind")
-        inputs["given_ids"][:n] = given
-        inputs["longest"][0] = past + 1
-        inputs["longest_source"][0] = source
-        inputs["candidates"][0] = candidates
+        self._inputs["given_ids"][:n] = given
         step = self._step(n)
         if self.settings.device != "cpu":
             self._bind_inputs(step.binding, n)  # what is bound is copied to the device then
@@ -231,6 +243,40 @@ class Graphs:
         result = self._bind_results(step, n, candidates, source)
         result.seconds = self._run(self._decoder, step.binding)
         return result
+
+    def step_listed(
+        self, token_ids: Ints, past_lengths: Ints, source_lengths: Ints, *, candidates: int
+    ) -> StepResult:
+        """The same, where every row chooses among the tokens of its list.
+
+        What is given in the result is the end token.
+        """
+        assert self._listed is not None
+        n = len(token_ids)
+        source = self._give(token_ids, past_lengths, source_lengths, candidates)
+        step = self._listed_step(n)
+        result = self._bind_results(step, n, candidates, source)
+        result.seconds = self._run(self._listed, step.binding)
+        return result
+
+    def _give(
+        self, token_ids: Ints, past_lengths: Ints, source_lengths: Ints, candidates: int
+    ) -> int:
+        """Check what a step is given, and put it where it is bound. Returns the longest source."""
+        n, limits = len(token_ids), self.manifest
+        if n > self.settings.rows:
+            raise ValueError(f"{n} rows, but there are {self.settings.rows}")
+        _check("token_ids", token_ids, n, 0, limits.dimensions.target_vocabulary - 1)
+        past = _check("past_lengths", past_lengths, n, 0, limits.max_target_tokens - 1)
+        source = _check("source_lengths", source_lengths, n, 1, limits.max_source_tokens)
+        inputs = self._inputs
+        inputs["token_ids"][:n] = token_ids
+        inputs["past_lengths"][:n] = past_lengths
+        np.subtract(source_lengths, 1, out=inputs["source_ends"][:n], casting="same_kind")
+        inputs["longest"][0] = past + 1
+        inputs["longest_source"][0] = source
+        inputs["candidates"][0] = candidates
+        return source
 
     def _step(self, rows: int) -> "_Step":
         """With all bound that stays where it is."""
@@ -243,11 +289,34 @@ class Graphs:
             self._steps[rows] = _Step(binding)
         return self._steps[rows]
 
-    def _bind_inputs(self, binding: ort.IOBinding, rows: int) -> None:
+    def _listed_step(self, rows: int) -> "_Step":
+        assert self._listed is not None
+        assert self.lists is not None
+        lists = self.lists
+        if rows not in self._listed_steps:
+            caches = self._self_names + self._cross_names
+            binding = self._bound_to_caches(self._listed, caches, rows)
+            self._bind_inputs(binding, rows, without={"given_ids"})
+            for name, memory in (
+                ("list_ids", lists.ids),
+                ("list_columns", lists.columns),
+                ("list_offsets", lists.offsets),
+            ):
+                _bind_memory(binding, name, memory[:rows])
+            self._listed_steps[rows] = _Step(binding)
+        step = self._listed_steps[rows]
+        if step.version != lists.version:
+            for name, memory in lists.inputs.items():
+                _bind_memory(step.binding, name, memory)
+            step.version = lists.version
+        return step
+
+    def _bind_inputs(
+        self, binding: ort.IOBinding, rows: int, without: Collection[str] = ()
+    ) -> None:
         for name, memory in self._inputs.items():
-            shape = (rows,) if name in _STEP_INPUTS else (1,)
-            pointer = memory.ctypes.data
-            binding.bind_input(name, "cpu", 0, memory.dtype.type, shape, pointer)
+            if name not in without:
+                _bind_memory(binding, name, memory[:rows] if name in _STEP_INPUTS else memory)
 
     def _bind_adjustments(self, step: "_Step", rows: int, adjustments: Adjustments) -> None:
         if adjustments is NO_ADJUSTMENTS and not step.is_adjusted:
@@ -285,7 +354,7 @@ class Graphs:
         size = math.prod(shape)
         if size > self._results[name].size:
             self._results[name] = np.zeros(size, self._results[name].dtype)
-            for step in self._steps.values():
+            for step in (*self._steps.values(), *self._listed_steps.values()):
                 step.result = None  # they are bound to the memory before
         memory = self._results[name]
         binding.bind_output(name, "cpu", 0, memory.dtype.type, shape, memory.ctypes.data)
@@ -357,8 +426,13 @@ class Graphs:
         binding.bind_output(name, self.settings.device, 0, kind, shape, memory.pointer)
 
 
+def _bind_memory(binding: ort.IOBinding, name: str, memory: npt.NDArray[Any]) -> None:
+    """Memory of the host as an input: what is written there later counts."""
+    binding.bind_input(name, "cpu", 0, memory.dtype.type, memory.shape, memory.ctypes.data)
+
+
 def _check_caches(
-    graph: Path, session: ort.InferenceSession, lines: dict[str, tuple[int, ...]]
+    graph: Path, session: ort.InferenceSession, lines: Mapping[str, tuple[int, ...]]
 ) -> None:
     """Memory is bound by its address: a graph that sees other shapes there would go astray."""
     found = {value.name: tuple(value.shape[1:]) for value in session.get_inputs()}
@@ -394,6 +468,8 @@ class _Step:
     sizes: tuple[int, int] = (0, 0)
     """Candidates and longest source that the result is for."""
     result: StepResult | None = None
+    version: int = 0
+    """Of the lists that it is bound to."""
 
 
 class _Buffer:

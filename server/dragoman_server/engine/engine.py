@@ -31,7 +31,9 @@ from dragoman_server.engine.rows import Job
 from dragoman_server.engine.sampling import LISTED
 from dragoman_server.engine.scheduler import Need, Scheduler, SchedulerSettings, Turn
 from dragoman_server.engine.settings import EngineSettings
+from dragoman_server.errors import BundleError
 from dragoman_server.graphs import Graphs, GraphSettings
+from dragoman_server.shortlist import Shortlist, read_shortlist
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +82,8 @@ class Engine:
             ),
         )
         graphs = [first, *(first.replica() for _ in range(resolved.replicas - 1))]
-        self.lanes = [Lane(each, number) for number, each in enumerate(graphs)]
+        shortlist = _shortlist_of(bundle)
+        self.lanes = [Lane(each, number, shortlist) for number, each in enumerate(graphs)]
         self._maker = JobMaker(bundle.manifest, settings.max_beam)
         self._deliver = deliver
         self._scheduler = Scheduler(
@@ -334,6 +337,19 @@ class Engine:
             self._hand_over(report)
 
 
+def _shortlist_of(bundle: Bundle) -> Shortlist | None:
+    manifest = bundle.manifest
+    if not manifest.shortlist:
+        return None
+    path, sizes = bundle.path / manifest.shortlist, manifest.dimensions
+    found = read_shortlist(path)
+    try:
+        found.check(sizes.source_vocabulary, sizes.target_vocabulary, manifest.special_ids.end)
+    except ValueError as error:
+        raise BundleError(f"{path}: {error}") from None
+    return found
+
+
 def _unanswered(job: Job, failure: Failure) -> Answer:
     job.timing.finished = time.monotonic()
     return Answer(
@@ -360,6 +376,15 @@ def warm_up(graphs: Graphs, encode_tokens: int) -> None:
         np.full(rows, longest, np.int64),
         candidates=min(LISTED, manifest.dimensions.target_vocabulary),
     )
+    if graphs.lists is not None:
+        graphs.lists.fill_all()
+        graphs.step_listed(
+            np.full(rows, end, np.int64),
+            np.full(rows, last, np.int64),
+            np.full(rows, longest, np.int64),
+            candidates=min(LISTED, manifest.dimensions.target_vocabulary),
+        )
+        graphs.lists.clear()
     half = rows // 2
     if half:
         graphs.move(range(half), range(half, 2 * half), last + 1, longest)

@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_server.adjustments import NO_ADJUSTMENTS, Adjustments
+from dragoman_server.arrays import Ints
 from dragoman_server.engine import beams, constraints, sampling
 from dragoman_server.engine.core import Answer, Failure, Finish, NewToken, Options, Report, Ticket
 from dragoman_server.engine.rows import Job, Rows, Running
 from dragoman_server.graphs import Graphs, StepResult
+from dragoman_server.shortlist import Shortlist
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +26,9 @@ _CALL_TOKENS = 16
 
 
 class Lane:
-    def __init__(self, graphs: Graphs, number: int) -> None:
+    def __init__(self, graphs: Graphs, number: int, shortlist: Shortlist | None = None) -> None:
         manifest = graphs.manifest
+        self._shortlist = shortlist
         self.graphs = graphs
         self.number = number
         self.rows = Rows(
@@ -42,6 +45,8 @@ class Lane:
         """Of these, those that have taken no step yet."""
         self._plain = 0
         """Of these, how many are."""
+        self._listed = 0
+        """Of these, how many choose among the tokens of a list."""
         self._constrained: dict[Options, list[Running]] = {}
 
     @property
@@ -71,7 +76,8 @@ class Lane:
             self._running[job.ticket] = running
             self._fresh.append(running)
             self._plain += running.is_plain
-            if constraints.is_constrained(job.options):
+            self._list(running)
+            if running.tokens is None and constraints.is_constrained(job.options):
                 self._constrained.setdefault(job.options, []).append(running)
             placed.append(running)
         placed.sort(key=lambda r: len(r.job.sentence.source))
@@ -97,14 +103,7 @@ class Lane:
         if not is_plain:
             is_forced = past < rows.forced_length[:count]
             given = np.where(is_forced, rows.forced[self._every[:count], past], given)
-        result = self.graphs.step(
-            rows.token[:count],
-            past,
-            rows.source_length[:count],
-            candidates=min(int(np.maximum.reduce(rows.candidates[:count])), self._vocabulary),
-            given_ids=given,
-            adjustments=self._adjustments(),
-        )
+        result = self._decode(count, given)
         report.rows = count
         report.step_seconds = result.seconds
         self._steps += 1
@@ -121,6 +120,44 @@ class Lane:
         self._record_alignment(result)
         self._advance_beams(result, is_forced, report)
         self._advance_others(result, is_forced, given, report)
+
+    def _list(self, running: Running) -> None:
+        """Where there is a shortlist, give a sentence its list; but for what needs any token."""
+        if self._shortlist is None or not _is_plain_search(running.job):
+            return
+        tokens = self._shortlist.candidates(running.job.sentence.source)
+        if len(tokens) <= 2 * running.job.options.beam:
+            return  # a search looks at more
+        assert self.graphs.lists is not None
+        running.tokens = tokens
+        self.graphs.lists.fill(running.rows, tokens)
+        self.rows.listed[running.rows] = True
+        self._listed += 1
+
+    def _decode(self, count: int, given: Ints) -> StepResult:
+        """The graph's part of a step: rows with lists by one graph, others by another."""
+        rows = self.rows
+        inputs = (rows.token[:count], rows.past[:count], rows.source_length[:count])
+        candidates = min(int(np.maximum.reduce(rows.candidates[:count])), self._vocabulary)
+        if self._listed:
+            assert self.graphs.lists is not None
+            is_early = rows.past[:count] - rows.start[:count] < rows.least[:count]
+            self.graphs.lists.offsets[:count, 0] = np.where(is_early, -np.inf, 0.0)
+            by_lists = self.graphs.step_listed(*inputs, candidates=candidates)
+            if self._listed == len(self._running):
+                return by_lists
+            # Both graphs do all rows: the caches get the same twice, and this is rare.
+            listed = np.flatnonzero(rows.listed[:count])
+            kept = [each[listed] for each in by_lists.chosen]
+            seconds = by_lists.seconds
+        result = self.graphs.step(
+            *inputs, candidates=candidates, given_ids=given, adjustments=self._adjustments()
+        )
+        if self._listed:
+            for of_all, of_listed in zip(result.chosen, kept, strict=True):
+                of_all[listed] = of_listed
+            result.seconds += seconds
+        return result
 
     def _candidates(self, options: Options) -> int:
         """How many of the best tokens the selection of a row looks at."""
@@ -161,6 +198,8 @@ class Lane:
                 cross_length=int(self.rows.source_length[sources].max()),
             )
             self.rows.move(sources, destinations)
+            if self._listed and self.graphs.lists is not None:
+                self.graphs.lists.move(sources, destinations)
 
     def _adjustments(self) -> Adjustments:
         if not self._constrained:
@@ -353,7 +392,11 @@ class Lane:
         if running in self._fresh:
             self._fresh.remove(running)
         self.rows.free(running)
-        if constraints.is_constrained(job.options):
+        if running.tokens is not None:
+            assert self.graphs.lists is not None
+            self.graphs.lists.free(running.tokens)
+            self._listed -= 1
+        elif constraints.is_constrained(job.options):
             members = self._constrained[job.options]
             members.remove(running)
             if not members:
@@ -371,6 +414,19 @@ class Lane:
                 steps=self._steps - running.steps_before,
             )
         )
+
+
+def _is_plain_search(job: Job) -> bool:
+    """The best translation, whatever its words; not one that is drawn, given or kept from some."""
+    options, sentence = job.options, job.sentence
+    return not (
+        options.sampling
+        or options.repetition_penalty != 1.0
+        or options.no_repeat_ngram
+        or options.suppressed
+        or sentence.prefix
+        or sentence.target is not None
+    )
 
 
 def _groups_of_like_length(placed: list[Running]) -> Iterator[list[Running]]:

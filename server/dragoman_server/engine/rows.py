@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from dragoman_server.arrays import Ints
 from dragoman_server.engine.core import Hypothesis, Options, Sentence, Ticket, Timing
 
 
@@ -41,6 +42,8 @@ class Running:
     """Best first, no more than are wanted."""
     steps_before: int = 0
     """Steps that its lane had taken when it came."""
+    tokens: Ints | None = None
+    """That it chooses among, where it has a shortlist."""
 
     @property
     def is_plain(self) -> bool:
@@ -67,9 +70,13 @@ class Rows:
         """How many of the first tokens are no part of the translation."""
         self.total = np.zeros(rows, np.float64)
         """Log-probability of the tokens so far; -inf where a beam has fewer hypotheses than rows"""
+        self.least = np.zeros(rows, np.int64)
+        """Tokens before which the translation may not end."""
         self.single = np.zeros(rows, np.bool_)
         """A hypothesis of its own: greedy, sampled or scored."""
         self.stream = np.zeros(rows, np.bool_)
+        self.listed = np.zeros(rows, np.bool_)
+        """Chooses among the tokens of a list."""
         self.candidates = np.ones(rows, np.int64)
         """How many of the best tokens its selection looks at."""
         self.forced_length = np.zeros(rows, np.int64)
@@ -86,8 +93,10 @@ class Rows:
             self.limit,
             self.start,
             self.total,
+            self.least,
             self.single,
             self.stream,
+            self.listed,
             self.candidates,
             self.forced_length,
             self.forced,
@@ -117,8 +126,10 @@ class Rows:
         self.limit[at] = len(job.sentence.start) + job.limit
         self.total[at] = -np.inf
         self.total[rows[0]] = 0.0
+        self.least[at] = job.options.min_tokens
         self.single[at] = beam == 1
         self.stream[at] = job.stream and beam == 1
+        self.listed[at] = False
         self.candidates[at] = candidates
         self.forced_length[at] = len(job.forced)
         self.forced[at, : len(job.forced)] = job.forced

@@ -1,0 +1,143 @@
+"""The output weights that a lane's lists need, side by side: the product is with these alone.
+
+Sentences bring the tokens of their lists. A token's column is added once, and stays until there is
+no room for new ones; then only those that are still wanted are kept.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime as ort
+
+from dragoman_server.arrays import Floats, Ints
+from dragoman_server.shortlist import CANDIDATES
+
+_ROOM = 512
+"""Columns are added so many at a time."""
+_SPARE = 1.5
+"""Columns that there are after a new beginning, for each that is wanted: more are computed for
+nothing, fewer are soon used up."""
+
+
+@dataclass(frozen=True, eq=False)
+class OutputWeights:
+    """Of all target tokens: a line for each."""
+
+    matrix: npt.NDArray[np.int8]
+    steps: Floats
+    biases: Floats | None
+
+    @classmethod
+    def read(cls, session: ort.InferenceSession, vocabulary: int) -> "OutputWeights":
+        """From the graph that knows where they are."""
+        names = [output.name for output in session.get_outputs()]
+        found = dict(zip(names, session.run(names, {"ids": np.arange(vocabulary)}), strict=True))
+        matrix = np.ascontiguousarray(found["weights"].T)
+        return cls(matrix, found["steps"], found.get("biases"))
+
+
+class Lists:
+    """The tokens that each row chooses among, and the columns of their weights. Memory is fixed."""
+
+    def __init__(self, weights: OutputWeights, rows: int) -> None:
+        vocabulary, width = weights.matrix.shape
+        self._all = weights
+        self._most = min(vocabulary, rows * CANDIDATES)
+        """Columns that can be wanted at a time."""
+        self.ids = np.zeros((rows, CANDIDATES), np.int64)
+        """The end token is the first."""
+        self.columns = np.zeros((rows, CANDIDATES), np.int64)
+        self.offsets = np.full((rows, CANDIDATES), -np.inf, np.float32)
+        """-inf behind a list's end, and for an end token that may not come yet."""
+        self._memory = np.zeros(self._most * width, np.int8)
+        self._memory.fill(0)  # zeros() alone leaves the pages to be touched later
+        self._steps = np.zeros(self._most, np.float32)
+        self._biases = np.zeros(self._most, np.float32)
+        self._column_of = np.full(vocabulary, -1, np.int64)
+        self._wanted = np.zeros(vocabulary, np.int32)
+        """By how many sentences."""
+        self._used = 0
+        self.version = 0
+        """Changes when the columns begin anew, somewhere else."""
+        self._begin_anew()
+
+    @property
+    def bytes(self) -> int:
+        arrays = [each for each in vars(self).values() if isinstance(each, np.ndarray)]
+        return sum(array.nbytes for array in arrays if array.base is None)
+
+    @property
+    def wanted(self) -> int:
+        """Tokens that are in the list of some sentence."""
+        return int(np.count_nonzero(self._wanted))
+
+    @property
+    def inputs(self) -> dict[str, npt.NDArray[Any]]:
+        """Columns, as the graph takes them; they stay where they are while the version does."""
+        found: dict[str, npt.NDArray[Any]] = {
+            "column_weights": self._weights,
+            "column_steps": self._steps[: self._width],
+        }
+        if self._all.biases is not None:
+            found["column_biases"] = self._biases[: self._width]
+        return found
+
+    def fill(self, rows: list[int], tokens: Ints) -> None:
+        """Give a sentence's rows their list."""
+        count = len(tokens)
+        self._wanted[tokens] += 1
+        new = tokens[self._column_of[tokens] < 0]
+        if self._used + len(new) > self._width:
+            self._begin_anew()
+        else:
+            self._append(new)
+        self.ids[rows, :count] = tokens
+        self.columns[rows, :count] = self._column_of[tokens]
+        self.columns[rows, count:] = 0
+        self.offsets[rows, :count] = 0.0
+        self.offsets[rows, count:] = -np.inf
+
+    def free(self, tokens: Ints) -> None:
+        """A sentence that had this list has ended."""
+        self._wanted[tokens] -= 1
+
+    def move(self, sources: list[int], destinations: list[int]) -> None:
+        for line in (self.ids, self.columns, self.offsets):
+            line[destinations] = line[sources]
+
+    def fill_all(self) -> None:
+        """Lists of as many tokens as there can be: to see how much memory that takes."""
+        vocabulary, rows = len(self._wanted), len(self.ids)
+        for row in range(rows):
+            tokens = (row * CANDIDATES + np.arange(min(CANDIDATES, vocabulary))) % vocabulary
+            self.fill([row], tokens)
+
+    def clear(self) -> None:
+        """No row has a list."""
+        self._wanted.fill(0)
+        self._begin_anew()
+
+    def _append(self, tokens: Ints) -> None:
+        begin, end = self._used, self._used + len(tokens)
+        self._weights[:, begin:end] = self._all.matrix[tokens].T
+        self._steps[begin:end] = self._all.steps[tokens]
+        if self._all.biases is not None:
+            self._biases[begin:end] = self._all.biases[tokens]
+        self._column_of[tokens] = np.arange(begin, end)
+        self._used = end
+
+    def _begin_anew(self) -> None:
+        """With what is wanted now."""
+        wanted = np.flatnonzero(self._wanted)
+        room = _ROOM * (1 + int(_SPARE * len(wanted)) // _ROOM)
+        self._width = min(self._most, room)
+        lines = self._all.matrix.shape[1]
+        self._weights = self._memory[: lines * self._width].reshape(lines, self._width)
+        self._column_of.fill(-1)
+        self._used = 0
+        self._append(wanted)
+        # Lists of rows that nobody holds may have any tokens.
+        np.maximum(self._column_of[self.ids], 0, out=self.columns)
+        self.version += 1

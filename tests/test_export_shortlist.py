@@ -135,14 +135,19 @@ def test_a_bundle_without_one_of_its_files_is_refused(
         read_bundle(bundle)
 
 
+def test_another_graph_in_the_place_of_columns_is_refused(listed: Path, tmp_path: Path) -> None:
+    bundle = copy_of(listed, tmp_path)
+    shutil.copy(bundle / "move.onnx", bundle / "columns.onnx")
+    list_again(bundle, "columns.onnx")
+    with pytest.raises(BundleError, match=r"columns\.onnx: "):
+        Engine(read_bundle(bundle), one_lane(), lambda report: None)
+
+
 def test_a_shortlist_of_another_model_is_refused(listed: Path, tmp_path: Path) -> None:
     bundle = copy_of(listed, tmp_path)
-    file = bundle / SHORTLIST
-    Shortlist(np.array([END, 5], np.int32), np.full((7, 3), -1, np.int32)).save(file)
-    manifest = read_manifest(bundle)
-    stored = StoredFile(bytes=file.stat().st_size, sha256=sha256(file))
-    files = {**manifest.files, SHORTLIST: stored}
-    (bundle / MANIFEST).write_text(replace(manifest, files=files).to_json())
+    other = Shortlist(np.array([END, 5], np.int32), np.full((7, 3), -1, np.int32))
+    other.save(bundle / SHORTLIST)
+    list_again(bundle, SHORTLIST)
     with pytest.raises(BundleError, match=r"shortlist.npz: likely is of shape \(7, 3\)"):
         Engine(read_bundle(bundle), one_lane(), lambda report: None)
 
@@ -154,6 +159,14 @@ def test_a_manifest_of_another_precision_has_none(listed: Path) -> None:
 
 def copy_of(bundle: Path, directory: Path) -> Path:
     return Path(shutil.copytree(bundle, directory / "copy"))
+
+
+def list_again(bundle: Path, name: str) -> None:
+    """In the manifest, as it is now."""
+    manifest, file = read_manifest(bundle), bundle / name
+    stored = StoredFile(bytes=file.stat().st_size, sha256=sha256(file))
+    files = {**manifest.files, name: stored}
+    (bundle / MANIFEST).write_text(replace(manifest, files=files).to_json())
 
 
 def read_manifest(bundle: Path) -> Manifest:

@@ -30,12 +30,19 @@ class OutputWeights:
     biases: Floats | None
 
     @classmethod
-    def read(cls, session: ort.InferenceSession, vocabulary: int) -> "OutputWeights":
-        """From the graph that knows where they are."""
+    def read(cls, session: ort.InferenceSession, vocabulary: int, width: int) -> "OutputWeights":
+        """From the graph that knows where they are. ``ValueError`` where it is another graph."""
         names = [output.name for output in session.get_outputs()]
-        found = dict(zip(names, session.run(names, {"ids": np.arange(vocabulary)}), strict=True))
-        matrix = np.ascontiguousarray(found["weights"].T)
-        return cls(matrix, found["steps"], found.get("biases"))
+        try:
+            values = session.run(names, {"ids": np.arange(vocabulary)})
+        except Exception as error:  # onnxruntime has no common class for them
+            raise ValueError(str(error).splitlines()[0]) from None
+        found = dict(zip(names, values, strict=True))
+        if not {"weights", "steps"} <= found.keys() <= {"weights", "steps", "biases"}:
+            raise ValueError(f"its outputs are {', '.join(names)}")
+        if found["weights"].shape != (width, vocabulary):
+            raise ValueError(f"weights are of shape {found['weights'].shape}")
+        return cls(np.ascontiguousarray(found["weights"].T), found["steps"], found.get("biases"))
 
 
 class Lists:

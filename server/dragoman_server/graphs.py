@@ -137,8 +137,13 @@ class Graphs:
         if manifest.shortlist:
             self._listed = opened(LISTED)
             _check_caches(bundle.path / LISTED, self._listed, self._line)
-            vocabulary = manifest.dimensions.target_vocabulary
-            self._output_weights = OutputWeights.read(opened(COLUMNS), vocabulary)
+            sizes = manifest.dimensions
+            try:
+                self._output_weights = OutputWeights.read(
+                    opened(COLUMNS), sizes.target_vocabulary, sizes.width
+                )
+            except ValueError as error:
+                raise BundleError(f"{bundle.path / COLUMNS}: {error}") from None
         self._allocate()
 
     def _allocate(self) -> None:

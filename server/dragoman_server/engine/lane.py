@@ -135,28 +135,31 @@ class Lane:
         self._listed += 1
 
     def _decode(self, count: int, given: Ints) -> StepResult:
-        """The graph's part of a step: rows with lists by one graph, others by another."""
+        """The graphs' part of a step: rows with lists by one, others by another."""
         rows = self.rows
         inputs = (rows.token[:count], rows.past[:count], rows.source_length[:count])
         candidates = min(int(np.maximum.reduce(rows.candidates[:count])), self._vocabulary)
-        if self._listed:
-            assert self.graphs.lists is not None
-            is_early = rows.past[:count] - rows.start[:count] < rows.least[:count]
-            self.graphs.lists.offsets[:count, 0] = np.where(is_early, -np.inf, 0.0)
-            by_lists = self.graphs.step_listed(*inputs, candidates=candidates)
-            if self._listed == len(self._running):
-                return by_lists
-            # Both graphs do all rows: the caches get the same twice, and this is rare.
-            listed = np.flatnonzero(rows.listed[:count])
-            kept = [each[listed] for each in by_lists.chosen]
-            seconds = by_lists.seconds
-        result = self.graphs.step(
-            *inputs, candidates=candidates, given_ids=given, adjustments=self._adjustments()
-        )
-        if self._listed:
-            for of_all, of_listed in zip(result.chosen, kept, strict=True):
-                of_all[listed] = of_listed
-            result.seconds += seconds
+
+        def among_all() -> StepResult:
+            return self.graphs.step(
+                *inputs, candidates=candidates, given_ids=given, adjustments=self._adjustments()
+            )
+
+        if not self._listed:
+            return among_all()
+        assert self.graphs.lists is not None
+        is_early = rows.past[:count] - rows.start[:count] < rows.least[:count]
+        self.graphs.lists.offsets[:count, 0] = np.where(is_early, -np.inf, 0.0)
+        by_lists = self.graphs.step_listed(*inputs, candidates=candidates)
+        if self._listed == len(self._running):
+            return by_lists
+        # Both graphs do all rows: the caches get the same twice, and this is rare.
+        listed, seconds = np.flatnonzero(rows.listed[:count]), by_lists.seconds
+        kept = [of_all[listed] for of_all in by_lists.chosen]
+        result = among_all()
+        for of_all, of_listed in zip(result.chosen, kept, strict=True):
+            of_all[listed] = of_listed
+        result.seconds += seconds
         return result
 
     def _candidates(self, options: Options) -> int:

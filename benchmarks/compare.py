@@ -15,7 +15,6 @@ model), and with ``--quick`` with exit code 1 where one is below 0.8.
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from typing import Any
 import machine
 import peers
 import subjects
-from contenders import Contender, Figures, best_settings, in_turns, ratios
+from contenders import Contender, Figures, best_settings, in_turns, ratios, spread
 from optimum_peer import optimum
 from servers import SERVED, served
 from subjects import Subject, Text
@@ -43,6 +42,12 @@ OURS = (SERVED, peers.IN_PROCESS)
 def rows_for(beam: int) -> int:
     """Rows beyond 128 are no faster, and memory is taken for all of them."""
     return 64 if beam == 1 else 128
+
+
+def sentences_for(beam: int, concurrent: int) -> int:
+    """Of a round."""
+    count = SENTENCES.get(concurrent, 2 * concurrent)
+    return count if beam == 1 else max(concurrent, count // 2)
 
 
 @contextmanager
@@ -118,9 +123,7 @@ def measure(
 ) -> Iterator[dict[str, Any]]:
     """An entry for each number of sentences at a time."""
     for concurrent in wanted.concurrent:
-        count = SENTENCES.get(concurrent, 2 * concurrent)
-        if beam > 1:
-            count = max(concurrent, count // 2)
+        count = sentences_for(beam, concurrent)
         texts = subject.texts(count, seed=concurrent)
         chosen = best_settings(field.contenders(concurrent), texts, concurrent, wanted.tries)
         alike = agreement(subject, chosen, texts[: min(count, 16)])
@@ -138,18 +141,9 @@ def measure(
             "beam": beam,
             "concurrent": concurrent,
             "agreement": alike,
-            "engines": {name: _engine(one) for name, one in figures.items()},
+            "engines": {name: one.summary() for name, one in figures.items()},
             "ratios": _ratios(figures),
         }
-
-
-def _engine(figures: Figures) -> dict[str, Any]:
-    return {
-        "setting": figures.setting,
-        "sentences_per_second": figures.median,
-        "least": min(figures.rates),
-        "most": max(figures.rates),
-    }
 
 
 def _ratios(figures: dict[str, Figures]) -> dict[str, dict[str, dict[str, float]]]:
@@ -157,13 +151,9 @@ def _ratios(figures: dict[str, Figures]) -> dict[str, dict[str, dict[str, float]
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, theirs in figures.items():
         if name not in OURS:
-            found[name] = {mine: _spread(ratios(figures[mine], theirs)) for mine in OURS}
-    found[peers.IN_PROCESS] = {SERVED: _spread(ratios(figures[SERVED], figures[peers.IN_PROCESS]))}
+            found[name] = {mine: spread(ratios(figures[mine], theirs)) for mine in OURS}
+    found[peers.IN_PROCESS] = {SERVED: spread(ratios(figures[SERVED], figures[peers.IN_PROCESS]))}
     return found
-
-
-def _spread(values: list[float]) -> dict[str, float]:
-    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
 
 
 def show(entry: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from subjects import Text
 
@@ -51,6 +52,14 @@ class Figures:
     def median(self) -> float:
         return statistics.median(self.rates)
 
+    def summary(self) -> dict[str, Any]:
+        return {
+            "setting": self.setting,
+            "sentences_per_second": self.median,
+            "least": min(self.rates),
+            "most": max(self.rates),
+        }
+
 
 def best_settings(
     contenders: Sequence[Contender], texts: Sequence[Text], concurrent: int, tries: int
@@ -93,3 +102,7 @@ def in_turns(
 def ratios(ours: Figures, theirs: Figures) -> list[float]:
     """Round by round, so that what slows both down does not count."""
     return [a / b for a, b in zip(ours.rates, theirs.rates, strict=True)]
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    return {"median": statistics.median(values), "least": min(values), "most": max(values)}

@@ -7,6 +7,7 @@ from ctranslate2.specs import TransformerSpec, common_spec
 from torch import Tensor, nn
 
 from ctranslate2_calls import tokens
+from dragoman_server.shortlist import Shortlist
 from dragoman_training.attention import MultiHeadAttention
 from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from dragoman_training.positions import SinusoidalPositions
@@ -63,6 +64,20 @@ def write_model(model: Transformer, directory: Path, compute_type: str) -> None:
     spec.optimize(quantization=None if compute_type == "float32" else compute_type)
     directory.mkdir()
     spec.save(str(directory))
+
+
+def write_map(shortlist: Shortlist, model: Transformer, directory: Path) -> None:
+    """A shortlist as the vocabulary map of a model that is written, for ``use_vmap``.
+
+    A line is a source token, a tab, and its target tokens; what follows the empty source token is
+    for every sentence. CTranslate2 adds the unknown and the begin token to all.
+    """
+    sources, targets = tokens(model.source_vocabulary), tokens(model.target_vocabulary)
+    lists = [("", shortlist.always), *zip(sources, shortlist.likely, strict=True)]
+    with (directory / "vmap.txt").open("w", encoding="utf-8") as file:
+        for source, likely in lists:
+            names = " ".join(targets[token] for token in likely if token >= 0)
+            file.write(f"{source}\t{names}\n")
 
 
 def _array(tensor: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":

@@ -16,6 +16,7 @@ from dragoman_server.bundle import Bundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator
+from dragoman_server.shortlist import Shortlist
 from dragoman_training.tokenizer import END, PAD
 from dragoman_training.transformer import Transformer
 from subjects import Subject, Text
@@ -65,9 +66,17 @@ def _engine_run(translator: Translator, options: Options) -> Run:
 class CTranslate2:
     """All divisions of the cores, loaded once; batches that suit a number of sentences."""
 
-    def __init__(self, model: Transformer, directory: Any, precision: str) -> None:
+    def __init__(
+        self,
+        model: Transformer,
+        directory: Any,
+        precision: str,
+        shortlist: Shortlist | None = None,
+    ) -> None:
         path = directory / f"ctranslate2-{precision}"
         ctranslate2_model.write_model(model, path, precision)
+        if shortlist is not None:
+            ctranslate2_model.write_map(shortlist, model, path)
         self.path = path
         self._tokens = ctranslate2_calls.tokens(model.source_vocabulary)
         self._translators = {
@@ -75,7 +84,11 @@ class CTranslate2:
             for workers, threads in {*divisions(), (1, 1)}
         }
 
-    def contenders(self, forced: int | None, beam: int, concurrent: int) -> list[Contender]:
+    def contenders(
+        self, forced: int | None, beam: int, concurrent: int, use_map: bool = False
+    ) -> list[Contender]:
+        """With its vocabulary map, if asked: there is one where a shortlist was given."""
+        options = {**ctranslate2_calls.decoding_options(forced, beam), "use_vmap": use_map}
         found = []
         for (workers, threads), translator in sorted(self._translators.items()):
             examples = {concurrent, max(1, concurrent // workers), max(1, concurrent // 2)}
@@ -85,7 +98,7 @@ class CTranslate2:
             if forced is None and concurrent >= 8:  # of ragged sentences, as many as fit
                 batches += [("tokens", size) for size in (256, 512, 1024)]
             for kind, size in batches:
-                run = self._run(translator, forced, beam, kind, size)
+                run = self._run(translator, options, kind, size)
                 setting = f"{workers} × {threads}, batches of {size} {kind}"
                 found.append(Contender(CTRANSLATE2, setting, run))
         return found
@@ -93,13 +106,10 @@ class CTranslate2:
     def _run(
         self,
         translator: ctranslate2.Translator,
-        forced: int | None,
-        beam: int,
+        options: dict[str, Any],
         batch_type: str,
         size: int,
     ) -> Run:
-        options = ctranslate2_calls.decoding_options(forced, beam)
-
         def run(texts: Sequence[Text], concurrent: int) -> Answers:
             answers = []
             for at in range(0, len(texts), concurrent):

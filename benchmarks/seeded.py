@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from dragoman_export.export import write_graphs
-from dragoman_server.bundle import Bundle, Manifest, SpecialIds
+from dragoman_server.bundle import SHORTLIST, Bundle, Manifest, SpecialIds
+from dragoman_server.shortlist import Shortlist
 from dragoman_training.settings import PRESETS, TransformerSettings
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
@@ -27,6 +28,7 @@ def export(
     precision: str,
     directory: Path,
     calibration: Sequence[Sequence[int]] | None = None,
+    shortlist: Shortlist | None = None,
 ) -> Bundle:
     """Write a model's graphs to a new directory, without golden decodings or tokenizers.
 
@@ -37,7 +39,7 @@ def export(
         calibration = rng.integers(END + 1, model.target_vocabulary, (8, SOURCE)).tolist()
     directory.mkdir()
     layer = model.settings.decoder_layers - 1
-    dimensions = write_graphs(model, directory, precision, layer, calibration)
+    dimensions = write_graphs(model, directory, precision, layer, calibration, shortlist=shortlist)
     manifest = Manifest(
         name="seeded",
         version="1",
@@ -52,5 +54,6 @@ def export(
         target_tokenizer="",
         alignment_layer=layer,
         licence="",
+        shortlist=SHORTLIST if shortlist else "",
     )
     return Bundle(directory, manifest)

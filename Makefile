@@ -71,6 +71,7 @@ bench: $(VENV)/.bench
 	-$(MAKE) --no-print-directory $(OPTIMUM)/.done
 	$(BIN)/python benchmarks/compare.py --json $(BENCH)/compare.json \
 		$$(test -e $(OPTIMUM)/.done && echo --optimum $(OPTIMUM)/bin/python)
+	$(BIN)/python benchmarks/shortlist.py --subjects opus --json $(BENCH)/shortlist.json
 	-$(BIN)/python benchmarks/under_load.py latency --json $(BENCH)/latency.json
 	-$(BIN)/python benchmarks/under_load.py latency --model en-pt-wide \
 		--json $(BENCH)/latency_wide.json

@@ -43,6 +43,7 @@ def page(found: dict[str, dict[str, Any]], images: Path, beside: str) -> Iterato
     yield f"Python {about['python']}, {versions}."
     makers = {
         "compare": _compare,
+        "shortlist": _shortlist,
         "latency": _latency,
         "latency_wide": _latency,
         "overload": _overload,
@@ -117,11 +118,7 @@ def _ratio_rows(entries: list[dict[str, Any]], counts: list[int]) -> Iterator[li
             cells = []
             for count in counts:
                 ratio = chosen.get(count, {}).get("ratios", {}).get(name, {}).get(SERVED)
-                cells.append(
-                    f"**{ratio['median']:.2f}** ({ratio['least']:.2f}–{ratio['most']:.2f})"
-                    if ratio
-                    else ""
-                )
+                cells.append(_spread(ratio) if ratio else "")
             other = " (float32)" if precision == "int8" and name in _FLOAT32_ONLY else ""
             yield [f"{precision}, {_search(beam)}: {name}{other}", *cells]
 
@@ -179,6 +176,41 @@ def _draw_rates(entries: list[dict[str, Any]], counts: list[int], path: Path) ->
         if place == 0:
             axes.legend(frameon=False, labelcolor=INK, fontsize=8)
     figure.savefig(path, dpi=130)
+
+
+def _shortlist(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
+    yield "## With a shortlist"
+    yield ""
+    yield "[Searches that look only at likely tokens](export.md#a-shortlist), beside those that look"
+    yield "at all, and beside CTranslate2 with the same lists as its vocabulary map; all in process."
+    yield "Sentences a second of the first, times those of the second; medians of rounds, least and"
+    yield "most of them."
+    for name, subject in found["subjects"].items():
+        mine = [entry for entry in found["entries"] if entry["subject"] == name]
+        counts = sorted({entry["concurrent"] for entry in mine})
+        rows: dict[str, dict[int, str]] = {}
+        for entry in mine:
+            for pair, ratio in entry["ratios"].items():
+                row = rows.setdefault(f"{_search(entry['beam'])}: {pair}", {})
+                row[entry["concurrent"]] = _spread(ratio)
+        lists = subject["candidates"]
+        yield ""
+        yield f"### {name}, with lists"
+        yield ""
+        yield _sentence(subject["what"])
+        for engine in ("dragoman, shortlist", "ctranslate2, map"):
+            one = lists[engine]
+            yield f"{_sentence(engine)[:-1]}: {one['mean']:.0f} of {lists['vocabulary']:,} tokens for"
+            yield f"a sentence, {one['union']:,} for {lists['sentences']} sentences together."
+        yield ""
+        yield from _table(
+            ["", *(f"{count} at a time" for count in counts)],
+            [[pair, *(row.get(count, "") for count in counts)] for pair, row in rows.items()],
+        )
+
+
+def _spread(ratio: dict[str, float]) -> str:
+    return f"**{ratio['median']:.2f}** ({ratio['least']:.2f}–{ratio['most']:.2f})"
 
 
 def _latency(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
@@ -300,12 +332,13 @@ def _draw_parts(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def read(directory: Path) -> dict[str, dict[str, Any]]:
-    """By what was measured; what ``compare-NAME.json`` has is added to ``compare.json``."""
+    """By what was measured; what ``WHAT-NAME.json`` has is added to that of ``WHAT.json``."""
     found: dict[str, dict[str, Any]] = {}
     for file in sorted(directory.glob("*.json")):
         one = json.loads(file.read_text())
-        # Where the figures went says nothing about them.
-        one["commands"] = [re.sub(r" --json \S+", "", one["machine"]["command"])]
+        # Where the figures went, and where other files are, says nothing about them.
+        command = re.sub(r" --json \S+", "", one["machine"]["command"])
+        one["commands"] = [re.sub(r"(?<= )/\S*/", "", command)]
         name, _, part = file.stem.partition("-")
         if part and name in found:
             for key in ("commands", "entries"):

@@ -226,6 +226,19 @@ def test_a_file_that_is_none_is_refused(tmp_path) -> None:  # type: ignore[no-un
             read_shortlist(tmp_path / "shortlist.npz")
 
 
+def test_columns_of_a_crowd_are_forgotten_when_it_has_gone() -> None:
+    weights = OutputWeights(np.zeros((9000, 4), np.int8), np.zeros(9000, np.float32), None)
+    lists = Lists(weights, rows=12)
+    crowd = [np.arange(700 * row, 700 * row + 600) for row in range(12)]
+    for row, tokens in enumerate(crowd):
+        lists.fill([row], tokens)
+    assert lists.inputs["column_steps"].size >= 12 * 600
+    for tokens in crowd:
+        lists.free(tokens)
+    lists.fill([0], np.arange(100))
+    assert lists.inputs["column_steps"].size < 1000
+
+
 def test_every_list_finds_the_weights_of_its_tokens() -> None:
     """While sentences come and go, rows move, and columns begin anew."""
     rng = np.random.default_rng(2)

@@ -14,11 +14,13 @@ import onnxruntime as ort
 from dragoman_server.arrays import Floats, Ints
 from dragoman_server.shortlist import CANDIDATES
 
-_ROOM = 512
-"""Columns are added so many at a time."""
+_STEP = 512
+"""Their number is a multiple of this."""
 _SPARE = 1.5
 """Columns that there are after a new beginning, for each that is wanted: more are computed for
 nothing, fewer are soon used up."""
+_TOO_MANY = 3
+"""Times what there should be: after a crowd has gone, it is worth to begin anew."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,11 @@ class Lists:
         return int(np.count_nonzero(self._wanted))
 
     @property
+    def _room(self) -> int:
+        """Columns to have for what is wanted now."""
+        return min(self._most, _STEP * (1 + int(_SPARE * self.wanted) // _STEP))
+
+    @property
     def inputs(self) -> dict[str, npt.NDArray[Any]]:
         """Columns, as the graph takes them; they stay where they are while the version does."""
         found: dict[str, npt.NDArray[Any]] = {
@@ -96,7 +103,8 @@ class Lists:
         count = len(tokens)
         self._wanted[tokens] += 1
         new = tokens[self._column_of[tokens] < 0]
-        if self._used + len(new) > self._width:
+        is_full = self._used + len(new) > self._width
+        if is_full or self._width > _TOO_MANY * self._room:
             self._begin_anew()
         else:
             self._append(new)
@@ -138,8 +146,7 @@ class Lists:
     def _begin_anew(self) -> None:
         """With what is wanted now."""
         wanted = np.flatnonzero(self._wanted)
-        room = _ROOM * (1 + int(_SPARE * len(wanted)) // _ROOM)
-        self._width = min(self._most, room)
+        self._width = self._room
         lines = self._all.matrix.shape[1]
         self._weights = self._memory[: lines * self._width].reshape(lines, self._width)
         self._column_of.fill(-1)

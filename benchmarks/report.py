@@ -181,10 +181,10 @@ def _draw_rates(entries: list[dict[str, Any]], counts: list[int], path: Path) ->
 def _shortlist(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
     yield "## With a shortlist"
     yield ""
-    yield "[Searches that look only at likely tokens](export.md#a-shortlist), beside those that look"
-    yield "at all, and beside CTranslate2 with the same lists as its vocabulary map; all in process."
-    yield "Sentences a second of the first, times those of the second; medians of rounds, least and"
-    yield "most of them."
+    yield "[Searches that look only at likely tokens](export.md#a-shortlist), beside those that"
+    yield "look at all, and beside CTranslate2 with the same lists as its vocabulary map; all in"
+    yield "process. Sentences a second of the first, times those of the second; medians of rounds,"
+    yield "least and most of them."
     for name, subject in found["subjects"].items():
         mine = [entry for entry in found["entries"] if entry["subject"] == name]
         counts = sorted({entry["concurrent"] for entry in mine})
@@ -198,10 +198,9 @@ def _shortlist(found: dict[str, Any], images: Path, beside: str) -> Iterator[str
         yield f"### {name}, with lists"
         yield ""
         yield _sentence(subject["what"])
-        for engine in ("dragoman, shortlist", "ctranslate2, map"):
-            one = lists[engine]
-            yield f"{_sentence(engine)[:-1]}: {one['mean']:.0f} of {lists['vocabulary']:,} tokens for"
-            yield f"a sentence, {one['union']:,} for {lists['sentences']} sentences together."
+        one = lists["dragoman, shortlist"]
+        yield f"A list has {one['mean']:.0f} of {lists['vocabulary']:,} tokens; those of"
+        yield f"{lists['sentences']} sentences have {one['union']:,} together."
         yield ""
         yield from _table(
             ["", *(f"{count} at a time" for count in counts)],

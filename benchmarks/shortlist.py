@@ -98,7 +98,8 @@ class Field:
 
 
 def candidates(field: Field, texts: Sequence[Text]) -> dict[str, Any]:
-    ours = [{*field.shortlist.candidates(text.ids).tolist()} for text in texts]
+    lists = [field.shortlist.candidates(text.ids) for text in texts]
+    ours = [{*each.tolist()} for each in lists if each is not None]
     theirs = [field.listed(text) for text in texts]
     found: dict[str, Any] = {"sentences": len(texts)}
     found["vocabulary"] = field.subject.model.target_vocabulary
@@ -122,7 +123,8 @@ def agreement(field: Field, beam: int, ours: Sequence[Contender]) -> dict[str, f
         found[FLOAT32] = judge.run(texts, 1)
     for name in (LISTED, MAPPED):
         for text, ids in zip(texts, found[name], strict=True):
-            if {token for token in ids if token > END} - field.listed(text):
+            may_be_any = name == LISTED and field.shortlist.candidates(text.ids) is None
+            if {token for token in ids if token > END} - field.listed(text) and not may_be_any:
                 raise SystemExit(f"{name}: a translation has a token outside its list")
     most = None if subject.forced is None else subject.forced - 1  # the last may be the end token
     cut = {name: [_comparable(ids[:most]) for ids in each] for name, each in found.items()}

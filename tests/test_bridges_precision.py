@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from dragoman_client import Client, Options
+from dragoman_export.errors import ExportError
 from dragoman_export.hf_commands import import_hf
 from dragoman_server.bundle import read_bundle
 from hf_models import save_m2m100, save_marian, sentences
@@ -85,3 +86,19 @@ def test_an_imported_model_says_the_same(
     with serving(settings) as running, Client(running.server.address) as client:
         found = client.translate_batch(SOURCES, source="en", target="pt", options=PLAIN)
     assert [each.text for each in found] == REFERENCES
+
+
+def test_a_shortlist_is_for_one_pair_of_languages(directory: Path, tmp_path: Path) -> None:
+    """Of another language, it would have the wrong tokens."""
+    with pytest.raises(ExportError, match="several target languages: choose one"):
+        import_hf(
+            directory / "marian",
+            tmp_path / "bundle",
+            precision="int8",
+            source_language=["en"],
+            source=directory / "source",
+            reference=directory / "reference",
+            shortlist_source=directory / "source",
+            shortlist_target=directory / "reference",
+        )
+    assert list(tmp_path.iterdir()) == []

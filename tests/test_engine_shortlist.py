@@ -67,7 +67,13 @@ def listed() -> Bundle:
 
 def others(sentence: Sentence) -> tuple[int, ...]:
     """Tokens that are not in its list."""
-    return tuple({*range(VOCABULARY)} - {*made_up(seed=5).candidates(sentence.source).tolist()})
+    return tuple({*range(VOCABULARY)} - {*candidates(made_up(seed=5), *sentence.source)})
+
+
+def candidates(shortlist: Shortlist, *source: int) -> list[int]:
+    found = shortlist.candidates(source)
+    assert found is not None
+    return found.tolist()
 
 
 def translate(bundle: Bundle, sentence: Sentence, options: Options) -> Answer:
@@ -161,9 +167,8 @@ def test_columns_begin_anew_while_sentences_run() -> None:
 def test_a_language_token_before_the_translation_counts_for_nothing() -> None:
     """It need not be in the list."""
     plain, started = Sentence((9, 8, 7)), Sentence((9, 8, 7), start=(150,))
-    candidates = made_up(seed=5).candidates(plain.source)
-    assert 150 not in candidates
     banned = others(plain)
+    assert 150 in banned
     (ours,) = translate(listed(), started, Options(beam=2)).hypotheses
     (theirs,) = translate(full(), started, Options(beam=2, suppressed=banned)).hypotheses
     assert ours.ids == theirs.ids
@@ -186,17 +191,30 @@ def test_candidates_are_the_end_and_the_others_in_order() -> None:
     likely[7] = [30, 5, 31, -1]
     likely[8] = [12, END, 30, 40]
     shortlist = Shortlist(always, likely)
-    assert shortlist.candidates((8, 7, 8)).tolist() == [END, 5, 9, 12, 30, 31, 40]
-    assert shortlist.candidates(()).tolist() == [END, 5, 9]
+    assert candidates(shortlist, 8, 7, 8) == [END, 5, 9, 12, 30, 31, 40]
+    assert candidates(shortlist) == [END, 5, 9]
+
+
+def test_a_source_token_that_was_not_learnt_may_become_any() -> None:
+    likely = np.full((VOCABULARY, 4), 60, np.int32)
+    likely[9] = -1
+    shortlist = Shortlist(made_up(seed=5).always, likely)
+    assert shortlist.candidates((8, 9)) is None
+    bundle = graph_bundle(model(), "int8", shortlist)
+    for options in (Options(), Options(beam=3)):
+        expected = translate(full(), Sentence((8, 9)), options)
+        assert bits(translate(bundle, Sentence((8, 9)), options)) == bits(expected)
+        assert bits(translate(bundle, Sentence((8, 7)), options)) != bits(
+            translate(full(), Sentence((8, 7)), options)
+        )
 
 
 def test_a_long_source_gets_fewer_for_each_token() -> None:
     shortlist = made_up(seed=1, vocabulary=9000, always=200, likely=50)
-    assert shortlist.candidates(tuple(range(100, 116))).size > 700
-    long = shortlist.candidates(tuple(range(100, 355)))
-    assert long.size <= CANDIDATES
-    first = {*shortlist.likely[100:355, 0].tolist()} - {-1}
-    assert first <= {*long.tolist()}
+    assert len(candidates(shortlist, *range(100, 116))) > 700
+    long = candidates(shortlist, *range(100, 355))
+    assert CANDIDATES * 2 / 3 < len(long) <= CANDIDATES
+    assert {*shortlist.likely[100:355, 0].tolist()} <= {*long}
 
 
 @pytest.mark.parametrize(

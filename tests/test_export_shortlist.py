@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from bundles import PAIR, REFERENCES, SAMPLE, TEXTS, checkpoint_of, ignore, trained_model
@@ -45,9 +46,10 @@ def test_it_is_learnt_from_the_text_that_is_given(listed: Path) -> None:
     shortlist.check(sizes.source_vocabulary, sizes.target_vocabulary, END)
     sources, targets = PAIR.source.encode_all(TEXTS), PAIR.target.encode_all(REFERENCES)
     for source, target in zip(sources, targets, strict=True):
-        candidates = {*shortlist.candidates(tuple(source)).tolist()}
-        assert {*target} <= candidates
-        assert len(candidates) < sizes.target_vocabulary / 2
+        found = shortlist.candidates(tuple(source))
+        assert found is not None
+        assert {*target} <= {*found.tolist()}
+        assert len(found) < sizes.target_vocabulary / 2
 
 
 def test_a_server_says_the_same_with_it(listed: Path) -> None:
@@ -64,7 +66,7 @@ def test_a_server_says_the_same_with_it(listed: Path) -> None:
 
 def test_quality_is_measured_with_it(tmp_path: Path) -> None:
     """A shortlist of other text leaves out what the model would say."""
-    wrong = LexiconText([("goat", "louse")] * 3, LexiconSettings())
+    wrong = LexiconText([(text, "louse") for text in TEXTS], LexiconSettings())
     settings = ExportSettings(name="x", precision="int8")
     checkpoint = checkpoint_of(trained_model())
     with pytest.raises(VerificationError, match=r"int8 with the shortlist loses .* BLEU"):
@@ -113,6 +115,7 @@ def test_the_command(tmp_path: Path) -> None:
     for wrong, message in (
         (lexicon[:2], "--shortlist-source and --shortlist-target go together"),
         (("--shortlist-source", source, "--shortlist-target", tmp_path / "no"), "no such file"),
+        ((*lexicon, "--shortlist-likely", "600"), "likely is 600: it must be at most 512"),
     ):
         run = dragoman(*arguments, *text, *wrong)
         assert run.returncode == 2
@@ -150,6 +153,25 @@ def test_a_shortlist_of_another_model_is_refused(listed: Path, tmp_path: Path) -
     list_again(bundle, SHORTLIST)
     with pytest.raises(BundleError, match=r"shortlist.npz: likely is of shape \(7, 3\)"):
         Engine(read_bundle(bundle), one_lane(), lambda report: None)
+
+
+def test_lists_are_checked_when_a_bundle_is_loaded(listed: Path, tmp_path: Path) -> None:
+    """By golden sentences: here each token has the weights of another one."""
+    assert "golden sentences decoded to the same tokens" in dragoman("verify", listed).stdout
+    bundle = copy_of(listed, tmp_path)
+    graph = onnx.load(bundle / "columns.onnx", load_external_data=False)
+    vocabulary = read_manifest(bundle).dimensions.target_vocabulary
+    other = onnx.numpy_helper.from_array(np.roll(np.arange(vocabulary), 1), "other")
+    graph.graph.initializer.append(other)
+    (first, *_), nodes = graph.graph.input, graph.graph.node
+    nodes.insert(0, onnx.helper.make_node("Gather", ["other", first.name], ["shifted"]))
+    for node in nodes[1:]:
+        node.input[1] = "shifted"
+    onnx.save(graph, bundle / "columns.onnx")
+    list_again(bundle, "columns.onnx")
+    run = dragoman("verify", bundle)
+    assert run.returncode == 2
+    assert "golden sentence 1 has other scores with its list" in run.stderr
 
 
 def test_a_manifest_of_another_precision_has_none(listed: Path) -> None:

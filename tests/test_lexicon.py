@@ -127,6 +127,14 @@ def test_what_every_sentence_has_takes_no_place_in_a_line() -> None:
     assert found.likely[10].tolist() == [50, 60, -1]
 
 
+def test_the_line_of_a_token_that_occurs_is_never_empty() -> None:
+    found = learnt([((10,), (40, 41, 41))], likely=3, always=9)
+    assert found.always.tolist() == [END, 41, 40]
+    assert found.likely[10].tolist() == [41, -1, -1]
+    assert found.candidates((10,)) is not None
+    assert found.candidates((10, 11)) is None
+
+
 @pytest.mark.parametrize("sizes", [*permutations((2, 3, 7))])
 def test_what_differs_by_rounding_is_equal(sizes: tuple[int, ...]) -> None:
     """Each token has 1/2 + 1/3 + 1/7 of the word's links, added up in another order."""
@@ -205,10 +213,12 @@ def test_the_last_tokens_of_both_vocabularies() -> None:
 
 
 def test_the_shortlist_is_one_of_such_a_model() -> None:
-    found = learnt(sentence_pairs(20, both=True))
+    found = learnt(sentence_pairs(200, both=True))
     found.check(SOURCE_VOCABULARY, TARGET_VOCABULARY, END)
-    assert found.candidates((10, 11))[0] == END
-    assert set(translations(10)) <= set(found.candidates((10, 11)).tolist())
+    candidates = found.candidates((10, 11))
+    assert candidates is not None
+    assert candidates[0] == END
+    assert set(translations(10)) <= set(candidates.tolist())
 
 
 def test_progress_reaches_its_end() -> None:

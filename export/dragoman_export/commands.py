@@ -135,7 +135,11 @@ def read_lexicon(source: Path | None, target: Path | None, likely: int) -> "Lexi
     if source is None or target is None:
         return None
     check_readable([source, target])
-    return LexiconText(ParallelText((source,), (target,)), LexiconSettings(likely=likely))
+    try:
+        settings = LexiconSettings(likely=likely)
+    except ValueError as error:
+        raise ExportError(f"--shortlist-likely: {error}") from None
+    return LexiconText(ParallelText((source,), (target,)), settings)
 
 
 def distil(

@@ -122,8 +122,8 @@ def export_origin(
     lexicon: LexiconText | None = None,
 ) -> Manifest:
     """Write a bundle and verify it. On any failure nothing is left at or beside the path."""
-    if lexicon is not None and settings.precision != "int8":
-        raise ExportError(f"a shortlist is for int8, not {settings.precision}")
+    if lexicon is not None:
+        _check_may_have_shortlist(origin, settings)
     if settings.precision != "float32" and sample is None:
         raise ExportError(
             f"{settings.precision} must be measured on text: give --source and --reference"
@@ -162,6 +162,17 @@ def export_origin(
         decider = bundle if settings.precision == "float16" else Bundle(staging, manifest)
         _finish(origin, staging, manifest, decider, sample)
         return read_bundle(staging).manifest
+
+
+def _check_may_have_shortlist(origin: Origin, settings: ExportSettings) -> None:
+    if settings.precision != "int8":
+        raise ExportError(f"a shortlist is for int8, not {settings.precision}")
+    for side in ("source", "target"):
+        if len(origin.manifest.get(f"{side}_languages", {})) > 1:
+            raise ExportError(
+                "a shortlist is learnt for one pair of languages, and the bundle has several "
+                f"{side} languages: choose one by --{side}-language"
+            )
 
 
 def _check_is_free(path: Path) -> None:

@@ -46,6 +46,7 @@ class LexiconSettings:
         for name in ("likely", "always", "iterations", "most_pairs", "most_links", "longest"):
             at_least(1, name, getattr(self, name))
         at_most(CANDIDATES // 2, "always", self.always)
+        at_most(CANDIDATES // 2, "likely", self.likely)
 
 
 def shortlist_from(
@@ -64,13 +65,16 @@ def shortlist_from(
     sources, targets = np.divmod(codes, target_vocabulary)
     probabilities = _learn(sources, chunks, settings.iterations, watch)
     always = _frequent(text.targets, end, settings.always)
-    # All but those of NULL, and of what every sentence has anyway.
-    ranked = (sources < source_vocabulary) & ~np.isin(targets, always)
-    likely = _ranked(
-        *(sources[ranked], targets[ranked], probabilities[ranked]),
-        source_vocabulary,
-        settings.likely,
-    )
+    real = sources < source_vocabulary  # all but NULL
+
+    def ranked(these: npt.NDArray[np.bool_], most: int) -> _Ints32:
+        entries = (sources[these], targets[these], probabilities[these])
+        return _ranked(*entries, source_vocabulary, most)
+
+    # What every sentence has anyway takes no place in a line, unless it would be empty: an empty
+    # line is of a token that does not occur.
+    likely = ranked(real & ~np.isin(targets, always), settings.likely)
+    likely[:, :1] = np.where(likely[:, :1] < 0, ranked(real, 1), likely[:, :1])
     shortlist = Shortlist(always, likely)
     shortlist.check(source_vocabulary, target_vocabulary, end)
     return shortlist

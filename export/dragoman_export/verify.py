@@ -250,7 +250,7 @@ def check_quality(manifest: Manifest, quality: TextQuality) -> None:
         what, mend = precision, "Products that lose it can stay float32: --keep-float32 projection"
         if manifest.shortlist:
             what = f"{precision} with the shortlist"
-            mend = "See what it is without the shortlist; a longer one has --shortlist-likely 100"
+            mend = "See what it is without, or with a longer one: --shortlist-likely 100"
         raise VerificationError(
             f"{what} loses {lost:.2f} BLEU on the given text ({quality.bleu_float32:.2f} to "
             f"{quality.bleu:.2f}); at most {MOST_BLEU_LOST} is allowed. {mend}"

@@ -42,8 +42,11 @@ class OutputWeights:
         found = dict(zip(names, values, strict=True))
         if not {"weights", "steps"} <= found.keys() <= {"weights", "steps", "biases"}:
             raise ValueError(f"its outputs are {', '.join(names)}")
-        if found["weights"].shape != (width, vocabulary):
-            raise ValueError(f"weights are of shape {found['weights'].shape}")
+        shapes = {"weights": (width, vocabulary), "steps": (vocabulary,), "biases": (vocabulary,)}
+        for name, value in found.items():
+            kind = np.int8 if name == "weights" else np.float32
+            if value.shape != shapes[name] or value.dtype != kind:
+                raise ValueError(f"{name} are of shape {value.shape} and type {value.dtype}")
         return cls(np.ascontiguousarray(found["weights"].T), found["steps"], found.get("biases"))
 
 

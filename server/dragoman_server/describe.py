@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dragoman_server.bundle import Manifest
-from dragoman_server.shortlist import read_shortlist
+from dragoman_server.shortlist import shortlist_of
 
 _FEW = 8
 """Languages that are all named."""
@@ -41,8 +41,7 @@ def describe(path: Path, manifest: Manifest) -> Table:
         "licence": manifest.licence,
         "made with": ", ".join(f"{k} {v}" for k, v in manifest.made_with.items()),
     }
-    if manifest.shortlist:
-        shortlist = read_shortlist(path / manifest.shortlist)
+    if (shortlist := shortlist_of(path, manifest)) is not None:
         always, likely = len(shortlist.always), shortlist.likely.shape[1]
         rows["shortlist"] = f"{always} tokens always, {likely} for each source token"
     if "bleu" in quality:

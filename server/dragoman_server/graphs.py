@@ -144,6 +144,9 @@ class Graphs:
                 )
             except ValueError as error:
                 raise BundleError(f"{bundle.path / COLUMNS}: {error}") from None
+            has_biases = "column_biases" in {value.name for value in self._listed.get_inputs()}
+            if has_biases != (self._output_weights.biases is not None):
+                raise BundleError(f"{bundle.path / COLUMNS}: its biases are not as in {LISTED}")
         self._allocate()
 
     def _allocate(self) -> None:

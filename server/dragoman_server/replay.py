@@ -1,12 +1,17 @@
 """Replaying a bundle's golden decodings: does this machine compute what the exporter did?"""
 
+import numpy as np
+
 from dragoman_server.bundle import Bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.graphs import Graphs
-from dragoman_server.reference import greedy
+from dragoman_server.reference import encode, greedy
+from dragoman_server.shortlist import Shortlist, shortlist_of
 
 TOLERANCES = {"float32": 1e-3, "int8": 5e-2, "float16": 5e-2}
 """Of a token's log-probability; ids must be equal."""
+_LISTED_TOLERANCE = 1e-3
+"""Between two graphs on the same machine, which add up probabilities in another order."""
 
 
 def replay(bundle: Bundle, graphs: Graphs) -> float:
@@ -27,4 +32,35 @@ def replay(bundle: Bundle, graphs: Graphs) -> float:
                     f"{difference:.2g}, more than {tolerance}"
                 )
             worst = max(worst, difference)
+    if (shortlist := shortlist_of(bundle.path, bundle.manifest)) is not None:
+        _check_lists(bundle, graphs, shortlist)
     return worst
+
+
+def _check_lists(bundle: Bundle, graphs: Graphs, shortlist: Shortlist) -> None:
+    """A step with lists must give what the ordinary one does for the tokens of a list."""
+    assert graphs.lists is not None
+    for number, golden in enumerate(bundle.golden, start=1):
+        tokens = shortlist.candidates(tuple(golden.source))
+        if tokens is None:
+            continue
+        graphs.lists.fill([0], tokens)
+        lengths = encode(graphs, [golden.source])
+        begin = bundle.manifest.special_ids.begin
+        for past, token in enumerate([begin, *golden.start, *golden.ids]):
+            inputs = (np.array([token]), np.array([past]), lengths)
+            graphs.step(*inputs, candidates=1)
+            log_probs = graphs.log_probs(1)[0, tokens].astype(np.float64)
+            expected = log_probs - np.logaddexp.reduce(log_probs)
+            found = graphs.step_listed(*inputs, candidates=1)
+            (best,) = expected[tokens == found.top_ids[0, 0]]
+            differences = (
+                best - found.top_log_probs[0, 0],
+                best - expected.max(),
+                expected[0] - found.given_log_probs[0],
+            )
+            if not np.abs(differences).max() <= _LISTED_TOLERANCE:  # also where it is no number
+                raise BundleError(
+                    f"{bundle.path}: golden sentence {number} has other scores with its list"
+                )
+    graphs.lists.clear()

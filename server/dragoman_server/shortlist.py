@@ -5,6 +5,7 @@ looks only at the tokens that are likely for one of the source's, and at those t
 everywhere. What that is depends on the sentence alone, so its answer does too.
 """
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_server.arrays import Ints
+from dragoman_server.bundle import Manifest
 from dragoman_server.errors import BundleError
 
 CANDIDATES = 1024
@@ -32,7 +34,11 @@ class Shortlist:
         """Raises ``ValueError`` where it is not of such a model."""
         if self.always.ndim != 1 or not 1 <= len(self.always) <= CANDIDATES // 2:
             raise ValueError(f"always is of shape {self.always.shape}")
-        if self.likely.ndim != 2 or self.likely.shape[0] != source_vocabulary:
+        if (
+            self.likely.ndim != 2
+            or self.likely.shape[0] != source_vocabulary
+            or not self.likely.size
+        ):
             raise ValueError(f"likely is of shape {self.likely.shape}")
         for name, tokens, least in (("always", self.always, 0), ("likely", self.likely, -1)):
             if tokens.dtype != np.int32:
@@ -42,17 +48,25 @@ class Shortlist:
         if self.always[0] != end or len(set(self.always.tolist())) < len(self.always):
             raise ValueError("always does not begin with the end token, or has a token twice")
 
-    def candidates(self, source: tuple[int, ...]) -> Ints:
-        """The end token, and after it the others in order. A long source gets fewer for each."""
+    def candidates(self, source: tuple[int, ...]) -> Ints | None:
+        """The end token, and after it the others in order. A long source gets fewer for each.
+
+        None where the text that it was learnt from has too little of a source token: a name or a
+        sign that is to be copied, which may take any token.
+        """
         sources = np.fromiter({*source}, np.int64)
-        room = CANDIDATES - len(self.always)
-        each = min(self.likely.shape[1], room // max(1, len(sources)))
-        is_listed = np.zeros(self._tokens + 1, np.bool_)  # the last is for -1
-        is_listed[self.always] = True
-        is_listed[self.likely[sources, :each]] = True
-        end = self.always[0]
-        is_listed[[end, -1]] = False
-        return np.concatenate([[end], np.flatnonzero(is_listed)])
+        end, each = self.always[0], self.likely.shape[1]
+        if (self.likely[sources, 0] < 0).any():
+            return None
+        while True:
+            is_listed = np.zeros(self._tokens + 1, np.bool_)  # the last is for -1
+            is_listed[self.always] = True
+            is_listed[self.likely[sources, :each]] = True
+            is_listed[[end, -1]] = False
+            others = np.flatnonzero(is_listed)
+            if len(others) < CANDIDATES:
+                return np.concatenate([[end], others])
+            each = each * 3 // 4
 
     @cached_property
     def _tokens(self) -> int:
@@ -63,9 +77,22 @@ class Shortlist:
             np.savez_compressed(file, always=self.always, likely=self.likely)
 
 
+def shortlist_of(directory: Path, manifest: Manifest) -> Shortlist | None:
+    """Of a bundle, if it has one."""
+    if not manifest.shortlist:
+        return None
+    path, sizes = directory / manifest.shortlist, manifest.dimensions
+    found = read_shortlist(path)
+    try:
+        found.check(sizes.source_vocabulary, sizes.target_vocabulary, manifest.special_ids.end)
+    except ValueError as error:
+        raise BundleError(f"{path}: {error}") from None
+    return found
+
+
 def read_shortlist(path: Path) -> Shortlist:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return Shortlist(stored["always"], stored["likely"])
-    except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
+    except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile, zlib.error) as error:
         raise BundleError(f"{path}: not a shortlist ({error})") from None

@@ -31,9 +31,8 @@ from dragoman_server.engine.rows import Job
 from dragoman_server.engine.sampling import LISTED
 from dragoman_server.engine.scheduler import Need, Scheduler, SchedulerSettings, Turn
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.errors import BundleError
 from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.shortlist import Shortlist, read_shortlist
+from dragoman_server.shortlist import shortlist_of
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +81,7 @@ class Engine:
             ),
         )
         graphs = [first, *(first.replica() for _ in range(resolved.replicas - 1))]
-        shortlist = _shortlist_of(bundle)
+        shortlist = shortlist_of(bundle.path, bundle.manifest)
         self.lanes = [Lane(each, number, shortlist) for number, each in enumerate(graphs)]
         self._maker = JobMaker(bundle.manifest, settings.max_beam)
         self._deliver = deliver
@@ -335,19 +334,6 @@ class Engine:
         if report.answers:
             self._release(report)
             self._hand_over(report)
-
-
-def _shortlist_of(bundle: Bundle) -> Shortlist | None:
-    manifest = bundle.manifest
-    if not manifest.shortlist:
-        return None
-    path, sizes = bundle.path / manifest.shortlist, manifest.dimensions
-    found = read_shortlist(path)
-    try:
-        found.check(sizes.source_vocabulary, sizes.target_vocabulary, manifest.special_ids.end)
-    except ValueError as error:
-        raise BundleError(f"{path}: {error}") from None
-    return found
 
 
 def _unanswered(job: Job, failure: Failure) -> Answer:

@@ -126,11 +126,11 @@ class Lane:
         if self._shortlist is None or not _is_plain_search(running.job):
             return
         tokens = self._shortlist.candidates(running.job.sentence.source)
-        if len(tokens) <= 2 * running.job.options.beam:
-            return  # a search looks at more
+        if tokens is None or len(tokens) <= 2 * running.job.options.beam:
+            return  # it may need others, or looks at more
         assert self.graphs.lists is not None
-        running.tokens = tokens
         self.graphs.lists.fill(running.rows, tokens)
+        running.tokens = tokens
         self.rows.listed[running.rows] = True
         self._listed += 1
 

@@ -51,8 +51,8 @@ class Shortlist:
     def candidates(self, source: tuple[int, ...]) -> Ints | None:
         """The end token, and after it the others in order. A long source gets fewer for each.
 
-        None where the text that it was learnt from has too little of a source token: a name or a
-        sign that is to be copied, which may take any token.
+        None where the text that it was learnt from does not have one of the source's tokens: it
+        may be a name or a sign that is to be copied, which may take any token.
         """
         sources = np.fromiter({*source}, np.int64)
         end, each = self.always[0], self.likely.shape[1]

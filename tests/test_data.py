@@ -177,8 +177,8 @@ def test_filters_report_what_was_dropped_and_why(
     assert (report.empty, report.too_long, report.ratio) == (3, 1, 1)
     assert report.duplicate >= 1
     assert report.kept == len(data.train)
-    assert data.valid is not None
-    assert len(data.valid) == len(data.valid_sources) == 308  # nothing of it is filtered
+    (valid,) = data.valid
+    assert len(valid.store) == len(valid.sources) == 308  # nothing of it is filtered
     assert [f["bytes"] for f in data.provenance["files"]][:1] == [source.stat().st_size]
 
 

@@ -16,8 +16,9 @@ FILES = ("train_source", "train_target", "valid_source", "valid_target")
 
 def load(path: Path) -> Recipe:
     """With made-up paths where the recipe reads files; they are not opened."""
-    is_toy = "toy" in tomllib.loads(path.read_text())
-    return load_recipe(path, [] if is_toy else [f"data.{name}={name}.gz" for name in FILES])
+    table = tomllib.loads(path.read_text())
+    names_files = "toy" in table or "corpora" in table["data"]
+    return load_recipe(path, [] if names_files else [f"data.{name}={name}.gz" for name in FILES])
 
 
 def parameters(name: str) -> int:
@@ -34,10 +35,13 @@ def test_a_recipe_loads_and_opens_with_its_command(path: Path) -> None:
     assert all(line.startswith("#") for line in opening.splitlines() if line)
     assert f"dragoman train recipes/{path.name}" in opening
     named = set(re.findall(r"--set data\.(\w+)=", opening))
-    assert named == (set() if recipe.toy else set(FILES))
+    if recipe.data.corpora:
+        assert named == {"directory"}
+    else:
+        assert named == (set() if recipe.toy else set(FILES))
     if not recipe.toy:  # no path of anybody's machine
         table = tomllib.loads(path.read_text())
-        assert not set(table["data"]) & set(FILES)
+        assert not set(table["data"]) & {"directory", *FILES}
 
 
 def test_there_are_recipes() -> None:

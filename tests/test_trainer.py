@@ -337,8 +337,7 @@ def learner(recipe: Recipe, data: PreparedData) -> Trainer:
 
 
 def validate(trainer: Trainer, recipe: Recipe) -> ValidationRecord:
-    assert trainer.data.valid is not None
-    validator = Validator(recipe, trainer.data, trainer.data.valid, ALONE)
+    validator = Validator(recipe, trainer.data, ALONE)
     return validator(trainer.objective, trainer.progress.step, lambda done, total: None)
 
 
@@ -346,8 +345,8 @@ def validate(trainer: Trainer, recipe: Recipe) -> ValidationRecord:
 def test_validation_loss_is_plain_cross_entropy_per_target_token(
     learner: Trainer, batch_tokens: int
 ) -> None:
-    store = learner.data.valid
-    assert store is not None
+    (valid,) = learner.data.valid
+    store = valid.store
     smoothed = nll = 0.0
     tokens = 0
     model = learner.model.eval()
@@ -373,11 +372,12 @@ def test_validation_bleu_is_that_of_greedy_translations_of_the_first_sentences(
     data = learner.data
     model = learner.model.eval()
     translations = []
-    for source in data.tokenizers.source.encode_all(data.valid_sources):
+    (valid,) = data.valid
+    for source in data.tokenizers.source.encode_all(valid.sources):
         limits = [default_limit(len(source), model.settings.max_length)]
         (found,) = greedy_search(model, *pad_sources([source], CPU), limits)
         translations.append(data.tokenizers.target.decode(found.ids))
-    references = data.valid_targets
+    references = valid.targets
     bleu = sacrebleu.corpus_bleu(translations[:12], [references[:12]]).score
     assert 1 < bleu < 99
     assert bleu != sacrebleu.corpus_bleu(translations, [references]).score
@@ -386,7 +386,7 @@ def test_validation_bleu_is_that_of_greedy_translations_of_the_first_sentences(
     assert record.bleu == bleu
     assert record.chrf == sacrebleu.corpus_chrf(translations[:12], [references[:12]]).score
     assert record.samples == tuple(
-        zip(data.valid_sources[:3], references[:3], translations[:3], strict=True)
+        zip(valid.sources[:3], references[:3], translations[:3], strict=True)
     )
 
 
@@ -521,7 +521,7 @@ def test_the_loss_scale_is_kept_in_a_checkpoint(
 
 
 @pytest.mark.parametrize("sample", [40, 59])
-def test_a_tokenizer_learns_from_a_sample_that_is_spread_evenly(
+def test_a_tokenizer_learns_from_a_sample_of_the_whole_corpus(
     tmp_path: Path, sample: int
 ) -> None:
     """Every pair has a letter of its own, and a letter that was seen gets an entry."""
@@ -545,5 +545,7 @@ def test_a_tokenizer_learns_from_a_sample_that_is_spread_evenly(
     seen = [
         n for n, x in enumerate(letters) if tokenizer.pieces(tokenizer.encode(x))[-1].endswith(x)
     ]
-    assert sample / 2 < len(seen) <= sample
-    assert {after - before for before, after in pairwise(seen)} == {3}  # of 120
+    assert 0.6 * sample < len(seen) < 1.4 * sample
+    assert seen[0] < 20
+    assert seen[-1] > 100  # of 120
+    assert max(after - before for before, after in pairwise(seen)) < 20

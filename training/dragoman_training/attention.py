@@ -48,16 +48,23 @@ class ScaledDotProductAttention(RecordableAttention):
     def forward(self, q_BHTK: Tensor, keys_values: KeysValues, mask: Tensor | None) -> Tensor:
         """``mask`` broadcasts to BHTS and is True where a query may look at a key."""
         k_BHSK, v_BHSK = keys_values
-        drops = self.training and self.dropout.probability > 0.0
-        if self.recorded is None and not drops:
+        if self.recorded is None and self._is_fused_faster(q_BHTK):
             return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSK, attn_mask=mask)
         scores_BHTS = (q_BHTK / math.sqrt(q_BHTK.shape[-1])) @ k_BHSK.transpose(-2, -1)
         if mask is not None:
             scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)
-        weights_BHTS = scores_BHTS.softmax(dim=-1)
+        # Under autocast the softmax would go through float32 and back, which costs more than the
+        # last bits of weights between 0 and 1 are worth.
+        weights_BHTS = scores_BHTS.softmax(dim=-1, dtype=scores_BHTS.dtype)
         if self.recorded is not None:
             self.recorded.append(weights_BHTS)
         return self.dropout(weights_BHTS) @ v_BHSK
+
+    def _is_fused_faster(self, q_BHTK: Tensor) -> bool:
+        """PyTorch's fused attention has no dropout of ours, and on CPUs its gradient is slow."""
+        if self.training and self.dropout.probability > 0.0:
+            return False
+        return q_BHTK.device.type != "cpu" or not torch.is_grad_enabled()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The order of training: which pairs form which batch, as a pure function of seed and epoch.
 
-An epoch is a random permutation of the corpus, read in windows. Inside a window, pairs of like
+An epoch is a random permutation of its examples, read in windows. Inside a window, pairs of like
 lengths go into one batch, so that little is padded, and the batches are shuffled. Nothing here
 holds more than one window, so a larger corpus does not need more memory.
 
@@ -34,8 +34,11 @@ class Permutation:
         self._keys = np.random.default_rng(seed).integers(0, 2**63, _ROUNDS, dtype=np.uint64)
 
     def __getitem__(self, places: slice) -> Indices:
-        values = np.arange(*places.indices(self._size), dtype=np.uint64)
-        values = self._scramble(values)
+        return self.at(np.arange(*places.indices(self._size)))
+
+    def at(self, places: Indices) -> Indices:
+        """Return what stands at each of these places."""
+        values = self._scramble(places.astype(np.uint64))
         while (outside := values >= self._size).any():
             values[outside] = self._scramble(values[outside])
         return values.astype(np.int64)
@@ -87,10 +90,10 @@ def batches_from(
 def epoch_batches(
     examples: Examples, epoch: int, *, tokens: int, seed: int, window: int = WINDOW
 ) -> Iterator[Indices]:
-    """The batches of one epoch; each pair is in exactly one."""
+    """The batches of one epoch; each of its examples is in exactly one."""
     order = Permutation(len(examples), (seed, epoch))
     for number, at in enumerate(range(0, len(examples), window)):
-        indices = order[at : at + window]
+        indices = examples.draw(epoch, order[at : at + window])
         lengths = examples.lengths(indices) + 1  # each side gains a begin or end token
         by_length = _serpentine(lengths)
         batches = list(_cut(indices[by_length], lengths[by_length], tokens))

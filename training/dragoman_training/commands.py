@@ -56,6 +56,42 @@ def train(
     run_training(loaded, run, Several(Terminal(_console()), MetricsLog(run), TensorBoardLog(run)))
 
 
+def data(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE.toml", help="Whose text to look at.")],
+    show: Annotated[int, typer.Option(min=0, help="Print this many examples.")] = 20,
+    corpus: Annotated[
+        str | None, typer.Option(help="Show examples of this corpus only, by its name.")
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(help="Show examples of this form only, as in upper or placeholders."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+) -> None:
+    """Show what training sees: examples drawn from a recipe's corpora, after filters and rules.
+
+    Nothing is trained or written. Examples are drawn as often as training would draw them, and the
+    same ones every time; behind each stands its corpus, its label, and how it was made.
+
+    Example: dragoman data recipes/en-pt.toml --set data.directory=/data --show 50
+    """
+    from dragoman_training.preview import draw_examples
+    from dragoman_training.recipe import load_recipe
+    from dragoman_training.terminal import stage_bar
+
+    loaded = load_recipe(recipe, settings or [])
+    with stage_bar(_console()) as watch:
+        preview = draw_examples(loaded, show, watch, corpus=corpus, variant=variant)
+    for drawn in preview.examples:
+        origin = " ".join(filter(None, (drawn.corpus, drawn.label, drawn.variant)))
+        typer.echo(f"{drawn.pair.source}\n    {drawn.pair.target}\n    [{origin}]")
+    for line in preview.summary():
+        typer.echo(line)
+
+
 def evaluate(
     checkpoint: CheckpointArgument,
     source: Annotated[Path, typer.Option(help="Sentences to translate, one a line; may be gzip.")],

@@ -50,6 +50,34 @@ class ParallelText:
             yield from _read_side_by_side(source, target)
 
 
+@dataclass(frozen=True)
+class LabelledText:
+    """Parallel text with a label for each pair, read from files of as many lines."""
+
+    text: ParallelText
+    labels: tuple[Path, ...] = ()
+    """Without files, every label is empty."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return self.text.files + self.labels
+
+    def __iter__(self) -> Iterator[tuple[Pair, str]]:
+        if not self.labels:
+            for pair in self.text:
+                yield pair, ""
+            return
+        labels = (label for path in self.labels for label in read_lines(path))
+        for number, (pair, label) in enumerate(zip_longest(self.text, labels), start=1):
+            if pair is None or label is None:
+                which = "more" if pair is None else "fewer"
+                raise CorpusError(
+                    f"{self.labels[0]} has {which} lines than its corpus (line {number}): "
+                    "they must be equal"
+                )
+            yield pair, label
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a file, plain or gzip, without their ends."""
     with ExitStack() as stack:

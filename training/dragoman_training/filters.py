@@ -25,11 +25,34 @@ class FilterReport:
     too_long: int = 0
     """More tokens than ``data.max_tokens``."""
     ratio: int = 0
-    """One side has more than ``data.max_ratio`` times the tokens of the other."""
+    """One side has more than ``max_ratio`` times the tokens of the other."""
+    weightless: int = 0
+    """The label of the pair has the weight 0."""
+    untranslated: int = 0
+    """Machine-made: most words of the target are the source's."""
+    repeated: int = 0
+    """Machine-made: the target repeats itself."""
+    length: int = 0
+    """Machine-made: the target is far shorter or longer than the source."""
+    characters: int = 0
+    """Machine-made: the target has symbols or letters of other scripts that the source has not."""
+    numbers: int = 0
+    """Machine-made: the target has other numbers than the source."""
+    quotes: int = 0
+    """Machine-made: the target lost quotation marks."""
 
     @property
     def read(self) -> int:
         return sum(getattr(self, field.name) for field in fields(self))
+
+    def count(self, reason: str) -> None:
+        """Count one more pair that was dropped for this reason."""
+        setattr(self, reason, getattr(self, reason) + 1)
+
+    def add(self, other: "FilterReport") -> None:
+        """Add the counts of another report."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 def is_empty(pair: Pair) -> bool:

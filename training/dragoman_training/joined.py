@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_training.batching import Indices, mix
+from dragoman_training.mixture import Mixture
 from dragoman_training.token_store import TokenPair, TokenStore
 
 
@@ -25,24 +26,48 @@ class _Members(NamedTuple):
 
 
 class JoinedPairs:
-    """The pairs of a store, followed by joined ones: ``share`` times as many.
+    """The pairs of each epoch, followed by joined ones: ``share`` times as many.
 
     A joined pair has 2 to ``most`` members, or as many of them as fit: each side has at most
     ``max_tokens``, the end token included. The first always fits, because the store was filtered by
-    the same limit.
+    the same limit. Without a mixture, an epoch has every pair of the store once.
+
+    Numbers up to the size of the store are its pairs; joined ones are numbered from there on,
+    through all epochs.
     """
 
     def __init__(
-        self, store: TokenStore, *, share: float, most: int, max_tokens: int, seed: int
+        self,
+        store: TokenStore,
+        *,
+        share: float,
+        most: int,
+        max_tokens: int,
+        seed: int,
+        mixture: Mixture | None = None,
     ) -> None:
         self._store = store
-        self._joined = round(share * len(store))
+        self._mixture = mixture
+        self._plain = len(store) if mixture is None else len(mixture)
+        self._joinable = len(store) if mixture is None else mixture.joinable
+        self._joined = round(share * self._joinable)
         self._most = most
         self._limit = max_tokens - 1  # the end token takes a place
         self._keys = np.random.default_rng((seed, most)).integers(0, 2**63, 2, dtype=np.uint64)
 
     def __len__(self) -> int:
-        return len(self._store) + self._joined
+        return self._plain + self._joined
+
+    @property
+    def joined(self) -> int:
+        """How many joined examples an epoch has."""
+        return self._joined
+
+    def draw(self, epoch: int, places: Indices) -> Indices:
+        numbers = len(self._store) + epoch * self._joined + (places - self._plain)
+        plain = places < self._plain
+        numbers[plain] = self._pairs(np.full(plain.sum(), epoch, np.int64), places[plain])
+        return numbers
 
     def __getitem__(self, index: int) -> TokenPair:
         if index < len(self._store):
@@ -58,16 +83,23 @@ class JoinedPairs:
         lengths = np.empty((len(indices), 2), np.int64)
         joined = indices >= len(self._store)
         lengths[~joined] = self._store.lengths(indices[~joined])
-        drawn = self._draw(indices[joined])
-        lengths[joined] = np.where(drawn.taken[..., None], drawn.lengths, 0).sum(axis=1)
+        if joined.any():
+            drawn = self._draw(indices[joined])
+            lengths[joined] = np.where(drawn.taken[..., None], drawn.lengths, 0).sum(axis=1)
         return lengths
 
     def _draw(self, indices: Indices) -> _Members:
         numbers = (indices - len(self._store)).astype(np.uint64)
         places = numbers[:, None] * np.uint64(self._most) + np.arange(self._most, dtype=np.uint64)
-        pairs = (mix(places ^ self._keys[0]) % np.uint64(len(self._store))).astype(np.int64)
+        slots = (mix(places ^ self._keys[0]) % np.uint64(self._joinable)).astype(np.int64)
+        epochs = (indices - len(self._store)) // self._joined
+        pairs = self._pairs(epochs.repeat(self._most), slots.reshape(-1)).reshape(slots.shape)
         wanted = 2 + mix(numbers ^ self._keys[1]) % np.uint64(self._most - 1)
         lengths = self._store.lengths(pairs.reshape(-1)).reshape(*pairs.shape, 2)
         taken = (lengths.cumsum(axis=1) <= self._limit).all(axis=2)
         taken &= np.arange(self._most) < wanted[:, None]
         return _Members(pairs, lengths, taken)
+
+    def _pairs(self, epochs: Indices, places: Indices) -> Indices:
+        """Return the pairs at these places of these epochs."""
+        return places if self._mixture is None else self._mixture.pairs(epochs, places)

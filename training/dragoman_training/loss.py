@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-PIECE = 1024
-"""Tokens projected at a time: 64 MB of logits at a vocabulary of 16,000."""
+PIECE = 256
+"""Tokens projected at a time: 16 MB of logits at a vocabulary of 16,000, which caches can hold."""
 
 
 class TokenLoss(NamedTuple):

@@ -5,34 +5,42 @@ corpus itself is no longer at hand.
 """
 
 import json
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, cast
 
 from dragoman_training.checkpoint import Checkpoint, find_checkpoint
-from dragoman_training.corpus import Pair, ParallelText, check_readable, read_lines
+from dragoman_training.corpus import (
+    LabelledText,
+    Pair,
+    ParallelText,
+    check_readable,
+    read_lines,
+)
+from dragoman_training.data_settings import CorpusSettings, DataSettings
 from dragoman_training.errors import CorpusError, RecipeError, TrainingError
+from dragoman_training.examples import CorpusReader, CorpusReport, Example, Watch
 from dragoman_training.files import sha256, staged_directory
-from dragoman_training.filters import DuplicateFinder, FilterReport, is_empty, is_lopsided
+from dragoman_training.filters import FilterReport, is_lopsided
+from dragoman_training.groups import GroupKey, GroupWriter, load_groups
+from dragoman_training.mixture import Mixture
 from dragoman_training.recipe import Recipe
+from dragoman_training.tables import build
 from dragoman_training.token_store import TokenStore, TokenStoreWriter
-from dragoman_training.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
+from dragoman_training.tokenizer import Tokenizer, TokenizerPair, TokenizerSettings, train_tokenizer
 from dragoman_training.toy import toy_text, write_toy
-
-Watch = Callable[[str, int, int | None], None]
-"""Told of the stage, how much of it is done, and of how much where that is known."""
 
 _CHUNK = 4096
 _META = "prepared.json"
 _INITIAL = "initial"
+_PATHS = {
+    *("directory", "train_source", "train_target", "valid_source", "valid_target"),
+    *("source", "target", "labels"),  # of a corpus or a validation text
+}
+"""Settings that say where text is: it may move, as long as it is the same text."""
 _UNRELATED = {
-    *("train_source", "train_target", "valid_source", "valid_target"),
     *("joined", "joined_pairs"),  # examples are joined when they are drawn
     "tokenized",
 }
@@ -42,18 +50,28 @@ _HOW_TRAINED = {"dropout", "attention_dropout", "activation_dropout"}
 
 
 @dataclass(frozen=True)
+class PreparedValidation:
+    """One validation text, as tokens and as text."""
+
+    name: str
+    store: TokenStore
+    sources: list[str]
+    targets: list[str]
+
+
+@dataclass(frozen=True)
 class PreparedData:
     """What ``prepare`` left on disk."""
 
     train: TokenStore
-    valid: TokenStore | None
-    valid_sources: list[str]
-    valid_targets: list[str]
+    mixture: Mixture | None
+    """How often each pair is drawn; None where every pair is drawn once in each epoch."""
+    valid: tuple[PreparedValidation, ...]
     tokenizers: TokenizerPair
     initial: Checkpoint | None
     """What training begins with, where that is not random weights."""
     provenance: dict[str, Any]
-    """The files read, with their hashes, and the filter's report."""
+    """The files read, with their hashes, and the reports of the filters."""
 
 
 def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = False) -> None:
@@ -68,50 +86,72 @@ def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = Fa
         except TrainingError:
             if not replace:
                 raise
-    check_readable(_corpus(recipe, "train").files + _corpus(recipe, "valid").files)
+    check_readable(_files(recipe))
     with staged_directory(directory) as staging:
         if recipe.toy:
             write_toy(recipe.toy, recipe.seed, staging / "toy")
-        train = _corpus(recipe, "train", staging)
-        valid = _corpus(recipe, "valid", staging)
-        valid_pairs = list(valid)  # small, and what is wrong with it is found before the long work
+        readers = _toy_readers(recipe, staging) if recipe.toy else corpus_readers(recipe)
+        # Validation text is small, and what is wrong with it is found before the long work.
+        valid = {name: list(text) for name, text in _validation(recipe, staging).items()}
         initial = _initial(recipe)
-        repeated = _find_duplicates(train, watch, keep_all=not recipe.data.remove_duplicates)
+        for reader in readers:
+            reader.scan(watch)
         if initial:
             initial.save(staging / _INITIAL)
             tokenizers = initial.tokenizers
+            _check_placeholders(recipe, tokenizers)
         else:
-            tokenizers = _train_tokenizers(recipe, train, repeated, watch)
+            tokenizers = _train_tokenizers(recipe, readers, watch)
         for name, model in tokenizers.files().items():
             (staging / name).write_bytes(model)
-        report = _write_train(recipe, train, repeated, tokenizers, staging / "train", watch)
+        reports = _write_train(recipe, readers, tokenizers, staging, watch)
+        total = FilterReport()
+        for report in reports:
+            total.add(report.pairs)
+        if not total.kept:
+            raise CorpusError(f"no sentence pair is left to train on: {asdict(total)}")
         meta: dict[str, Any] = {
-            "settings": _relevant(recipe),
-            "report": asdict(report),
-            "files": [_describe(path) for path in train.files + valid.files if not recipe.toy],
+            "settings": _settings(recipe),
+            "report": asdict(total),
+            "corpora": [asdict(report) for report in reports],
+            "files": [_describe(path) for path in _files(recipe)],
+            "valid": list(valid),
         }
         if initial:
             meta["initial"] = _begun_with(initial)
-        if valid.files:
-            meta["valid_too_long"] = _write_valid(recipe, valid_pairs, tokenizers, staging)
-        (staging / _META).write_text(json.dumps(meta, indent=2) + "\n")
+        if valid:
+            (staging / "valid").mkdir()
+            meta["valid_too_long"] = sum(
+                _write_valid(recipe, pairs, tokenizers, staging / "valid" / name)
+                for name, pairs in valid.items()
+            )
+        (staging / _META).write_text(json.dumps(meta, indent=2, ensure_ascii=False) + "\n")
 
 
 def load_prepared(directory: Path) -> PreparedData:
     meta = json.loads((directory / _META).read_text())
-    has_valid = (directory / "valid").exists()
+    groups = load_groups(directory / "groups")
+    all_once = len(groups) == 1 and groups[0].weight == 1 and groups[0].joinable
     return PreparedData(
         train=TokenStore(directory / "train"),
-        valid=TokenStore(directory / "valid") if has_valid else None,
-        valid_sources=list(read_lines(directory / "valid.source")) if has_valid else [],
-        valid_targets=list(read_lines(directory / "valid.target")) if has_valid else [],
+        mixture=None if all_once else Mixture(groups, meta["settings"]["seed"]),
+        valid=tuple(_load_valid(directory / "valid" / name) for name in meta["valid"]),
         tokenizers=TokenizerPair.load(directory),
         initial=Checkpoint.load(directory / _INITIAL) if "initial" in meta else None,
         provenance={
             key: meta[key]
-            for key in ("files", "report", "valid_too_long", "initial")
+            for key in ("files", "report", "corpora", "valid_too_long", "initial")
             if key in meta
         },
+    )
+
+
+def _load_valid(directory: Path) -> PreparedValidation:
+    return PreparedValidation(
+        name=directory.name,
+        store=TokenStore(directory / "tokens"),
+        sources=list(read_lines(directory / "source")),
+        targets=list(read_lines(directory / "target")),
     )
 
 
@@ -138,24 +178,92 @@ def _begun_with(initial: Checkpoint) -> dict[str, Any]:
     return {"progress": initial.config.get("progress"), "files": data.get("files")}
 
 
-def _corpus(recipe: Recipe, split: str, staging: Path | None = None) -> ParallelText:
+def corpus_readers(recipe: Recipe) -> list[CorpusReader]:
+    """Return the corpora that a recipe names."""
+    return [
+        CorpusReader(corpus, _text(recipe, corpus), recipe.seed)
+        for corpus in recipe.data.all_corpora
+    ]
+
+
+def _toy_readers(recipe: Recipe, directory: Path) -> list[CorpusReader]:
+    text = toy_text(directory / "toy", "train")
+    settings = CorpusSettings(
+        name="toy",
+        source=tuple(map(str, text.sources)),
+        remove_duplicates=recipe.data.remove_duplicates,
+    )
+    return [CorpusReader(settings, LabelledText(text), recipe.seed)]
+
+
+def _text(recipe: Recipe, corpus: CorpusSettings) -> LabelledText:
+    paths = recipe.data.paths
+    text = ParallelText(paths(corpus.source), paths(corpus.target))
+    return LabelledText(text, paths(corpus.labels))
+
+
+def _validation(recipe: Recipe, directory: Path) -> dict[str, ParallelText]:
+    """Return the validation texts by name; a toy's is in the directory."""
     if recipe.toy:
-        return toy_text(staging / "toy", split) if staging else ParallelText(())
-    sources = getattr(recipe.data, f"{split}_source")
-    targets = getattr(recipe.data, f"{split}_target")
-    return ParallelText(tuple(map(Path, sources)), tuple(map(Path, targets)))
+        return {"valid": toy_text(directory / "toy", "valid")}
+    paths = recipe.data.paths
+    return {
+        text.name: ParallelText(paths(text.source), paths(text.target))
+        for text in recipe.data.all_validation
+    }
 
 
-def _relevant(recipe: Recipe) -> dict[str, Any]:
-    """The settings that the prepared data depends on; not the paths, which may move."""
+def _files(recipe: Recipe) -> list[Path]:
+    """Return the files that a recipe names."""
+    if recipe.toy:
+        return []
+    files: list[Path] = []
+    for corpus in recipe.data.all_corpora:
+        files += _text(recipe, corpus).files
+    for text in _validation(recipe, Path()).values():
+        files += text.files
+    return files
+
+
+def _check_placeholders(recipe: Recipe, tokenizers: TokenizerPair) -> None:
+    wanted = any(corpus.variants.placeholders for corpus in recipe.data.all_corpora)
+    if wanted and not min(tokenizers.source.placeholders, tokenizers.target.placeholders):
+        raise RecipeError(
+            "data.corpora: a corpus has placeholders, which the vocabulary of "
+            f"{recipe.training.initial} has not"
+        )
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    """Return the settings that the prepared data is made by."""
     settings = recipe.to_dict()
     return {
         "seed": recipe.seed,
         "toy": settings["toy"],
         "tokenizer": settings["tokenizer"],
-        "data": {key: value for key, value in settings["data"].items() if key not in _UNRELATED},
+        "data": settings["data"],
         "model.max_length": recipe.model.max_length,
     }
+
+
+def _relevant(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return those of stored settings that the tokens depend on.
+
+    What an older version did not know yet has its default.
+    """
+    data = asdict(build(DataSettings, settings["data"], "data"))
+    tokenizer = asdict(build(TokenizerSettings, settings["tokenizer"], "tokenizer"))
+    relevant = {**settings, "data": _without_paths(data), "tokenizer": tokenizer}
+    return cast("dict[str, Any]", json.loads(json.dumps(relevant)))
+
+
+def _without_paths(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of data, or of one of its tables, that decide about the tokens."""
+    kept = {key: value for key, value in data.items() if key not in _PATHS | _UNRELATED}
+    for key in ("corpora", "validation"):
+        if key in kept:
+            kept[key] = [_without_paths(table) for table in kept[key]]
+    return kept
 
 
 def _describe(path: Path) -> dict[str, Any]:
@@ -164,9 +272,7 @@ def _describe(path: Path) -> dict[str, Any]:
 
 def _check_unchanged(recipe: Recipe, directory: Path) -> None:
     meta = json.loads((directory / _META).read_text())
-    then = meta["settings"]
-    then["data"] = {key: value for key, value in then["data"].items() if key not in _UNRELATED}
-    if then != json.loads(json.dumps(_relevant(recipe))):
+    if _relevant(meta["settings"]) != _relevant(_settings(recipe)):
         raise RecipeError(
             f"{directory} was prepared with other settings of data, tokenizer, toy, seed or "
             "max_length: choose another --output"
@@ -176,7 +282,7 @@ def _check_unchanged(recipe: Recipe, directory: Path) -> None:
             f"{directory} was prepared {'with' if 'initial' in meta else 'without'} "
             "training.initial: choose another --output"
         )
-    files = _corpus(recipe, "train").files + _corpus(recipe, "valid").files
+    files = _files(recipe)
     if len(files) != len(meta["files"]):
         raise CorpusError(
             f"{directory} was prepared from {len(meta['files'])} files, not {len(files)}: "
@@ -193,31 +299,18 @@ def _check_unchanged(recipe: Recipe, directory: Path) -> None:
             )
 
 
-def _find_duplicates(text: ParallelText, watch: Watch, *, keep_all: bool) -> npt.NDArray[np.bool_]:
-    """Read everything once, which also finds what is wrong with the files."""
-    with tempfile.TemporaryFile() as hashes:
-        finder = DuplicateFinder(hashes)
-        count = 0
-        for count, pair in enumerate(text, start=1):
-            finder.add(pair)
-            if count % _CHUNK == 0:
-                watch("reading", count, None)
-        watch("reading", count, count)
-        return np.zeros(count, np.bool_) if keep_all else finder.find()
-
-
-def _train_tokenizers(
-    recipe: Recipe, text: ParallelText, repeated: npt.NDArray[np.bool_], watch: Watch
-) -> TokenizerPair:
+def _train_tokenizers(recipe: Recipe, readers: list[CorpusReader], watch: Watch) -> TokenizerPair:
+    """Learn the vocabularies from a sample in which each corpus has the share that it weighs."""
     settings = recipe.tokenizer
-    different = int((~repeated).sum())
-    stride = max(1, -(-different // settings.sample))
+    weighed = sum(reader.settings.weight * reader.lines for reader in readers)
+    rate = settings.sample / max(1.0, weighed)
     watch("learning the vocabulary", 0, None)
 
     def sentences(sides: tuple[int, ...]) -> Iterator[str]:
-        pairs = (pair for pair, again in zip(text, repeated, strict=True) if not again)
-        for pair in islice(pairs, 0, None, stride):
-            yield from (pair[side] for side in sides if pair[side].strip())
+        for reader in readers:
+            ignored = CorpusReport(reader.settings.name)
+            for example in reader.examples(ignored, rate * reader.settings.weight):
+                yield from (example.pair[side] for side in sides)
 
     def learn(*sides: int) -> Tokenizer:
         if next(sentences(sides), None) is None:
@@ -232,38 +325,67 @@ def _train_tokenizers(
 
 def _write_train(
     recipe: Recipe,
-    text: ParallelText,
-    repeated: npt.NDArray[np.bool_],
+    readers: list[CorpusReader],
     tokenizers: TokenizerPair,
     directory: Path,
     watch: Watch,
-) -> FilterReport:
-    report = FilterReport()
+) -> list[CorpusReport]:
+    """Write the tokens of all examples, and how often each is drawn."""
     vocabulary = max(tokenizers.source.size, tokenizers.target.size)
+    with (
+        TokenStoreWriter(directory / "train", vocabulary) as store,
+        GroupWriter(directory / "groups") as groups,
+    ):
+        return [
+            _write_corpus(recipe, reader, tokenizers, store, groups, watch) for reader in readers
+        ]
+
+
+def _write_corpus(
+    recipe: Recipe,
+    reader: CorpusReader,
+    tokenizers: TokenizerPair,
+    store: TokenStoreWriter,
+    groups: GroupWriter,
+    watch: Watch,
+) -> CorpusReport:
+    settings = reader.settings
+    report = CorpusReport(settings.name)
     limit = recipe.data.max_tokens - 1  # the end token takes a place
-    pairs = iter(zip(text, repeated, strict=True))
-    with TokenStoreWriter(directory, vocabulary) as store:
-        while chunk := list(islice(pairs, _CHUNK)):
-            wanted: list[Pair] = []
-            for pair, again in chunk:
-                if is_empty(pair):
-                    report.empty += 1
-                elif again:
-                    report.duplicate += 1
-                else:
-                    wanted.append(pair)
-            for source, target in _tokenize(wanted, tokenizers):
-                if max(len(source), len(target)) > limit:
-                    report.too_long += 1
-                elif is_lopsided(len(source), len(target), recipe.data.max_ratio):
-                    report.ratio += 1
-                else:
-                    store.add(source, target)
-                    report.kept += 1
-            watch("tokenizing", report.read, len(repeated))
-    if not report.kept:
-        raise CorpusError(f"no sentence pair is left to train on: {asdict(report)}")
+    drawn = tokens = 0.0
+    examples = reader.examples(report)
+    while chunk := list(islice(examples, _CHUNK)):
+        pairs = [example.pair for example in chunk]
+        for example, (source, target) in zip(chunk, _tokenize(pairs, tokenizers), strict=True):
+            problem = _problem(len(source), len(target), limit, settings.max_ratio)
+            _count(report, example, problem)
+            if problem is not None:
+                continue
+            store.add(source, target)
+            weight = settings.weight_of(example.label)
+            groups.add(GroupKey(weight, joinable=not example.variant))
+            drawn += weight
+            tokens += weight * (len(target) + 1)
+        watch(f"tokenizing {settings.name}", report.pairs.read, reader.lines)
+    report.epoch_examples, report.epoch_target_tokens = round(drawn), round(tokens)
     return report
+
+
+def _problem(source: int, target: int, limit: int, max_ratio: float) -> str | None:
+    """Return why a pair of so many tokens is not trained on, if it is not."""
+    if max(source, target) > limit:
+        return "too_long"
+    return "ratio" if is_lopsided(source, target, max_ratio) else None
+
+
+def _count(report: CorpusReport, example: Example, problem: str | None) -> None:
+    """Pairs are counted by what became of them, variants where they are trained on."""
+    if not example.variant:
+        report.pairs.count(problem or "kept")
+    if problem is None and example.variant:
+        report.count_variant(example.variant)
+    elif problem is None:
+        report.count_label(example.label)
 
 
 def _write_valid(
@@ -273,10 +395,11 @@ def _write_valid(
     limit = recipe.model.max_length - 1
     vocabulary = max(tokenizers.source.size, tokenizers.target.size)
     too_long = 0
+    directory.mkdir()
     with (
-        TokenStoreWriter(directory / "valid", vocabulary) as store,
-        (directory / "valid.source").open("w", encoding="utf-8") as sources,
-        (directory / "valid.target").open("w", encoding="utf-8") as targets,
+        TokenStoreWriter(directory / "tokens", vocabulary) as store,
+        (directory / "source").open("w", encoding="utf-8") as sources,
+        (directory / "target").open("w", encoding="utf-8") as targets,
     ):
         for pair, (source, target) in zip(pairs, _tokenize(pairs, tokenizers), strict=True):
             if max(len(source), len(target)) > limit:
@@ -286,7 +409,7 @@ def _write_valid(
             sources.write(pair.source + "\n")
             targets.write(pair.target + "\n")
     if too_long == len(pairs):
-        raise CorpusError("the validation text has no pair that the model can take")
+        raise CorpusError(f"validation text {directory.name!r} has no pair that the model can take")
     return too_long
 
 

@@ -10,42 +10,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman_training.checks import above, at_least, at_most, literals, probability
+from dragoman_training.data_settings import DataSettings
 from dragoman_training.errors import RecipeError
 from dragoman_training.settings import PRESETS, RecurrentSettings, TransformerSettings
 from dragoman_training.tables import build, override
 from dragoman_training.tokenizer import TokenizerSettings
 from dragoman_training.toy import ToySettings
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataSettings:
-    source_language: str = ""
-    """Language tags, as ``en`` or ``pt-BR``."""
-    target_language: str = ""
-    train_source: tuple[str, ...] = ()
-    """Files, plain or gzip. Without ``train_target``: TSV files with both sides."""
-    train_target: tuple[str, ...] = ()
-    valid_source: tuple[str, ...] = ()
-    valid_target: tuple[str, ...] = ()
-    max_tokens: int = 128
-    """Longer training pairs are left out; the end token counts."""
-    max_ratio: float = 4.0
-    """Pairs with one side more than this many times longer are left out."""
-    remove_duplicates: bool = True
-    tokenized: bool = False
-    """The text is split into words already: BLEU takes them as they are."""
-    joined: float = 0.0
-    """Longer examples to train on beside the pairs, made of several joined: as a share of them."""
-    joined_pairs: int = 4
-    """Most pairs in a joined example."""
-
-    def __post_init__(self) -> None:
-        at_least(2, "max_tokens", self.max_tokens)
-        at_least(1, "max_ratio", self.max_ratio)
-        at_least(0, "joined", self.joined)
-        at_most(10, "joined", self.joined)
-        at_least(2, "joined_pairs", self.joined_pairs)
-        at_most(64, "joined_pairs", self.joined_pairs)  # each joined example draws so many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,24 +129,27 @@ class Recipe:
             raise ValueError(
                 "data.source_language and data.target_language are needed, as in 'en' and 'pt'"
             )
-        if self.toy and any(
-            getattr(self.data, f"{split}_{side}")
-            for split in ("train", "valid")
-            for side in ("source", "target")
-        ):
+        if self.toy and (self.data.all_corpora or self.data.all_validation):
             raise ValueError("toy makes its own text: data must name no files")
-        if not self.toy and not self.data.valid_source:
+        if not self.toy and not self.data.all_validation:
             for name, is_set in (
                 ("validation.patience", self.validation.patience > 0),
                 ("checkpoints.average_of = 'best'", self.checkpoints.average_of == "best"),
             ):
                 if is_set:
                     raise ValueError(f"{name} needs validation text: set data.valid_source")
-        if not self.toy and not self.data.train_source:
+        if not self.toy and not self.data.all_corpora:
             raise ValueError(
                 "data.train_source is empty: name the files to train on, in the recipe or with "
-                "--set data.train_source=FILE"
+                "--set data.train_source=FILE; or list them under data.corpora"
             )
+        if not self.training.initial and not self.tokenizer.placeholders:
+            for corpus in self.data.all_corpora:
+                if corpus.variants.placeholders:
+                    raise ValueError(
+                        f"data.corpora: {corpus.name} has placeholders, which need "
+                        "tokenizer.placeholders above 0"
+                    )
         if self.data.max_tokens > self.model.max_length:
             raise ValueError(
                 f"data.max_tokens is {self.data.max_tokens}: it must be at most "

@@ -1,6 +1,6 @@
 """What a training run reports, as plain numbers. Who shows or stores them is not known here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,16 @@ class ValidationRecord:
     is_best: bool = False
     samples: tuple[tuple[str, str, str], ...] = ()
     """A few sentences: source, reference, translation."""
+    by_text: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Where there are several validation texts, loss, BLEU and chrF of each, by its name."""
 
     def summary(self) -> str:
         """In a line, for people."""
         text = f"validation loss {self.loss:.3f}  perplexity {self.perplexity:.2f}"
         if self.bleu is not None:
             text += f"  BLEU {self.bleu:.1f}  chrF {self.chrf:.1f}  exact {self.exact:.1f}%"
+        for name, figures in self.by_text.items():
+            text += f"  {name} {figures['bleu']:.1f}" if "bleu" in figures else ""
         return text
 
     def goodness(self, metric: str) -> float:

@@ -11,6 +11,7 @@ The same command on the same directory goes on where the run stopped.
 """
 
 import json
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -58,7 +59,10 @@ MAY_CHANGE = (
 )
 """Settings that may differ when a run goes on, beside those of validation and checkpoints."""
 
-_PATHS = ("data.train_", "data.valid_", "training.initial")
+_PATHS = re.compile(
+    r"data\.(directory|(train|valid)_(source|target))|training\.initial|"
+    r"data\.(corpora|validation)\.\d+\.(source|target|labels)"
+)
 """What they lead to is in the prepared data, so they may move."""
 _RECIPE, _DATA, _CHECKPOINTS, _FINAL = "recipe.json", "data", "checkpoints", "final"
 
@@ -120,8 +124,8 @@ class _Run:
         self.data: PreparedData = load_prepared(output / _DATA)
         self.trainer = Trainer(recipe, self.data, world)
         self.validate: Validator | None = None
-        if self.data.valid is not None:
-            self.validate = Validator(recipe, self.data, self.data.valid, world)
+        if self.data.valid:
+            self.validate = Validator(recipe, self.data, world)
         self.last_validation: ValidationRecord | None = None
         self._begun = time.monotonic()
 
@@ -298,7 +302,9 @@ class _Run:
             "parameters": sum(w.numel() for w in weights_of(self.trainer.model).values()),
             "vocabulary": self.data.tokenizers.target.size,
             "pairs": len(self.data.train),
-            "joined": len(self.trainer.examples) - len(self.data.train),
+            "examples": len(self.trainer.examples),
+            "joined": self.trainer.examples.joined,
+            "corpora": provenance["corpora"],
             "source_tokens": source_tokens,
             "target_tokens": target_tokens,
             "dropped": {k: count for k, count in dropped.items() if k != "kept" and count},
@@ -366,7 +372,7 @@ def _check_same_recipe(recipe: Recipe, output: Path) -> None:
         may_change = tuple(key for key in may_change if key != "training.max_steps")
     for key in sorted(before.keys() | now.keys()):
         free = key in may_change or key.startswith(("validation.", "checkpoints."))
-        is_path = key.startswith(_PATHS)
+        is_path = _PATHS.fullmatch(key) is not None
         if not free and not is_path and before.get(key) != now.get(key):
             raise RecipeError(
                 f"{output} holds a run with {key} = {before.get(key)!r}, not {now.get(key)!r}: "

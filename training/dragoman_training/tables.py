@@ -84,7 +84,14 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
         values = value if isinstance(value, list | tuple) else [value]
         if arguments[-1] is not Ellipsis and len(values) != len(arguments):
             raise RecipeError(f"{name} is {value!r}: it must have {len(arguments)} values")
-        return tuple(_convert(arguments[0], item, name) for item in values)
+        return tuple(
+            _convert(arguments[0], item, f"{name}[{number}]" if isinstance(item, dict) else name)
+            for number, item in enumerate(values)
+        )
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise RecipeError(f"{name} is {value!r}: it must be a table")
+        return {key: _convert(arguments[1], item, f"{name}.{key}") for key, item in value.items()}
     if origin is Literal:
         hint = str  # which values are allowed, the settings check themselves
     if hint is float and type(value) is int:
@@ -106,9 +113,11 @@ def _choose(choices: list[type[Any]], table: Any, name: str) -> Any:
 
 
 def flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A table of tables as one, with dotted keys."""
+    """A table of tables and lists of tables as one, with dotted keys."""
     result: dict[str, Any] = {}
     for key, value in table.items():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            value = {str(number): item for number, item in enumerate(value)}
         if isinstance(value, dict):
             result.update(flat(value, f"{prefix}{key}."))
         else:

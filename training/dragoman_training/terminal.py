@@ -1,7 +1,7 @@
 """What a person sees of a run: a progress bar on a terminal, now and then a line elsewhere."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,17 @@ def stage_bar(console: Console) -> Iterator[Callable[[str, int, int | None], Non
         yield watch
 
 
+def epoch_lines(corpora: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what an epoch holds, a line for each corpus."""
+    tokens = sum(corpus["epoch_target_tokens"] for corpus in corpora)
+    return [
+        f"  {escape(corpus['name']):<20} {corpus['pairs']['kept']:>9,} pairs, in an epoch "
+        f"{corpus['epoch_examples']:>9,} examples of {corpus['epoch_target_tokens']:>11,} target "
+        f"tokens ({corpus['epoch_target_tokens'] / max(1, tokens):.0%})"
+        for corpus in corpora
+    ]
+
+
 class Terminal(Observer):
     """Shows a run on the console."""
 
@@ -86,6 +97,9 @@ class Terminal(Observer):
             f"[bold]{facts['pairs']:,}[/] sentence pairs ({facts['source_tokens']:,} source and "
             f"{facts['target_tokens']:,} target tokens); dropped: {dropped or 'none'}"
         )
+        if len(facts["corpora"]) > 1:
+            for line in epoch_lines(facts["corpora"]):
+                self._print(line)
         if facts["joined"]:
             self._print(f"[bold]{facts['joined']:,}[/] longer examples of several pairs joined")
         self._print(

@@ -24,7 +24,11 @@ class TokenPair(NamedTuple):
 class Examples(Protocol):
     """Sentence pairs to train on, by number."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """Return how many examples an epoch has."""
+
+    def draw(self, epoch: int, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the numbers of the examples at these places of an epoch."""
 
     def __getitem__(self, index: int) -> TokenPair: ...
 
@@ -91,6 +95,10 @@ class TokenStore:
             for ids, offsets in zip(self._ids, self._offsets, strict=True)
         )
         return TokenPair(source, target)
+
+    def draw(self, epoch: int, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Every epoch has all pairs."""
+        return places
 
     def lengths(self, indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.stack([o[indices + 1] - o[indices] for o in self._offsets], axis=1)

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,7 @@ import sentencepiece as spm
 
 from dragoman_training.checks import above, at_least, at_most, literals
 from dragoman_training.errors import CheckpointError, RecipeError
+from dragoman_training.placeholders import MAX_PLACEHOLDERS, placeholder
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3
 """Ids of the special tokens, the same in every vocabulary we train."""
@@ -29,7 +31,11 @@ class TokenizerSettings:
     normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf", "identity"] = "nmt_nfkc"
     """Unicode normalisation. ``identity`` also keeps white space as it is; ``_cf`` folds case."""
     sample: int = 1_000_000
-    """Sentences of each side to learn from, spread evenly over the corpus."""
+    """Sentences of each side to learn from, spread evenly over the corpora by their weights."""
+    split_digits: bool = False
+    """Make each digit a piece of its own, so that numbers are spelt and not memorised."""
+    placeholders: int = 0
+    """How many of the pieces ⟨1⟩ … ⟨9⟩ the vocabulary has, which stand for text to be kept."""
 
     def __post_init__(self) -> None:
         literals(self)
@@ -37,6 +43,8 @@ class TokenizerSettings:
         at_least(1, "sample", self.sample)
         above(0, "character_coverage", self.character_coverage)
         at_most(1, "character_coverage", self.character_coverage)
+        at_least(0, "placeholders", self.placeholders)
+        at_most(MAX_PLACEHOLDERS, "placeholders", self.placeholders)
 
 
 class Tokenizer:
@@ -65,6 +73,13 @@ class Tokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         text: str = self._processor.DecodeIds(list(ids))
         return text
+
+    @property
+    def placeholders(self) -> int:
+        """How many placeholders the vocabulary has, numbered from 1 on."""
+        numbers = range(1, MAX_PLACEHOLDERS + 1)
+        known = (self._processor.PieceToId(placeholder(number)) != UNKNOWN for number in numbers)
+        return sum(takewhile(bool, known))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The pieces as the vocabulary spells them, ``▁`` for a space."""
@@ -118,6 +133,8 @@ def train_tokenizer(sentences: Iterable[str], settings: TokenizerSettings, seed:
             normalization_rule_name=settings.normalization,
             remove_extra_whitespaces=not keep_spaces,
             byte_fallback=True,
+            split_digits=settings.split_digits,
+            user_defined_symbols=[placeholder(n + 1) for n in range(settings.placeholders)],
             pad_id=PAD,
             unk_id=UNKNOWN,
             bos_id=BEGIN,

@@ -30,7 +30,6 @@ from dragoman_training.prepare import PreparedData
 from dragoman_training.recipe import Recipe
 from dragoman_training.records import StepRecord, ValidationRecord
 from dragoman_training.schedule import learning_rate
-from dragoman_training.token_store import Examples, TokenStore
 
 
 @dataclass
@@ -103,7 +102,7 @@ class Trainer:
         self._skipped = 0
         self._clock = time.perf_counter()
         self.progress.metric = recipe.validation.metric
-        self.examples = _examples(recipe, data.train)
+        self.examples = _examples(recipe, data)
         self._rewind()
 
     def _rewind(self) -> None:
@@ -264,16 +263,15 @@ class Trainer:
         self._rewind()
 
 
-def _examples(recipe: Recipe, store: TokenStore) -> Examples:
+def _examples(recipe: Recipe, prepared: PreparedData) -> JoinedPairs:
     data = recipe.data
-    if not data.joined:
-        return store
     return JoinedPairs(
-        store,
+        prepared.train,
         share=data.joined,
         most=data.joined_pairs,
         max_tokens=data.max_tokens,
         seed=recipe.seed,
+        mixture=prepared.mixture,
     )
 
 

@@ -16,7 +16,10 @@ from dragoman_training.search import Ends
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
 
-_PATHS = ("train_source", "train_target", "valid_source", "valid_target")
+_PATHS = (
+    *("train_source", "train_target", "valid_source", "valid_target"),
+    *("source", "target", "labels"),
+)
 
 
 class Vocabulary(Protocol):
@@ -74,6 +77,9 @@ def origin_of(checkpoint: Checkpoint) -> Origin:
             "target_language": config.get("target_language") or "",
             "source_tokenizer": next(iter(files)),
             "target_tokenizer": list(files)[-1],
+            "placeholders": min(
+                checkpoint.tokenizers.source.placeholders, checkpoint.tokenizers.target.placeholders
+            ),
             "provenance": provenance(config),
         },
         files=files,
@@ -87,12 +93,22 @@ def provenance(config: dict[str, Any]) -> dict[str, Any]:
         key: config[key] for key in ("data", "progress", "recipe") if key in config
     }
     if "recipe" in told:
-        data = {
-            key: [Path(path).name for path in value] if key in _PATHS else value
-            for key, value in told["recipe"]["data"].items()
-        }
+        data = _without_directories(told["recipe"]["data"])
         training = dict(told["recipe"].get("training") or {})
         if training.get("initial"):
             training["initial"] = Path(training["initial"]).name
         told["recipe"] = {**told["recipe"], "data": data, "training": training}
+    return told
+
+
+def _without_directories(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of data, or of a corpus, with the names of files alone."""
+    told: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in _PATHS:
+            told[key] = [Path(path).name for path in value]
+        elif key in ("corpora", "validation"):
+            told[key] = [_without_directories(table) for table in value]
+        elif key != "directory":
+            told[key] = value
     return told

@@ -21,6 +21,7 @@ _LARGEST = 1 << 24
 """No size of a model is larger; a manifest that says so is wrong or means harm."""
 MANIFEST, GOLDEN, WEIGHTS = "manifest.json", "golden.json", "weights.bin"
 SHORTLIST = "shortlist.npz"
+MAX_PLACEHOLDERS = 9
 PRECISIONS = ("float32", "int8", "float16")
 _OPTIONAL = (
     "source_vocabulary",
@@ -30,6 +31,7 @@ _OPTIONAL = (
     "target_language_in",
     "ends_in_beam",
     "shortlist",
+    "placeholders",
 )
 """Keys that a manifest leaves out where they say nothing, so that older readers still know all."""
 
@@ -119,6 +121,8 @@ class Manifest:
     shortlist: str = ""
     """File with the target tokens that are likely for each source token, where searches are to
     look at no others."""
+    placeholders: int = 0
+    """How many of the tokens ⟨1⟩ … ⟨9⟩ the model copies to their place in the translation."""
     alignment_layer: int
     licence: str
     quality: dict[str, Any] = field(default_factory=dict)
@@ -141,6 +145,7 @@ class Manifest:
             _within(1, _LARGEST, name, getattr(self, name))
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision {self.precision!r} is not known")
+        _within(0, MAX_PLACEHOLDERS, "placeholders", self.placeholders)
         if self.shortlist and self.precision != "int8":
             raise ValueError(f"a shortlist is for int8, not {self.precision}")
         for name in ("quality", "provenance", "made_with"):

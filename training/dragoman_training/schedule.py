@@ -1,4 +1,4 @@
-"""The learning rate of each step: section 5.3 of the paper, and a cosine."""
+"""The learning rate of each step: section 5.3 of the paper, a constant, or a cosine."""
 
 import math
 
@@ -19,6 +19,8 @@ def learning_rate(step: int, settings: TrainingSettings, width: int) -> float:
         return peak * step / warmup
     if settings.schedule == "inverse_sqrt":
         return peak * math.sqrt(warmup / step)
+    if settings.schedule == "constant":
+        return peak
     progress = min(1.0, (step - warmup) / (settings.max_steps - warmup))
     share = (1 + math.cos(math.pi * progress)) / 2
     return peak * (settings.final_rate + (1 - settings.final_rate) * share)

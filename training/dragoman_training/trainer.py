@@ -25,6 +25,7 @@ from dragoman_training.distributed import World
 from dragoman_training.errors import CheckpointError, DivergedError, RecipeError
 from dragoman_training.joined import JoinedPairs
 from dragoman_training.objective import Objective
+from dragoman_training.optimizers import Optimizers
 from dragoman_training.precision import autocast_dtype
 from dragoman_training.prepare import PreparedData
 from dragoman_training.recipe import Recipe
@@ -89,15 +90,7 @@ class Trainer:
         self._parallel = DistributedDataParallel(self.objective) if world.size > 1 else None
         self._names = [name for name, _ in self.model.named_parameters()]
         self._parameters = list(self.model.parameters())
-        # Without decay this is plain Adam.
-        self.optimizer = torch.optim.AdamW(
-            self._parameters,
-            lr=0.0,
-            betas=settings.adam_betas,
-            eps=settings.adam_epsilon,
-            weight_decay=settings.weight_decay,
-            fused=True,
-        )
+        self.optimizers = Optimizers(self.model, settings)
         self._scaler = torch.GradScaler(world.device.type, enabled=dtype is torch.float16)
         self._skipped = 0
         self._clock = time.perf_counter()
@@ -122,8 +115,7 @@ class Trainer:
         tokens = sum(int((self.examples.lengths(b)[:, 1] + 1).sum()) for b, _ in drawn)
         step = progress.step + 1
         rate = learning_rate(step, settings, self.recipe.model.width)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        self.optimizers.set_rate(rate)
         self.objective.train()
         torch.manual_seed(_step_seed(self.recipe.seed, step, self.world.rank))
         sums = torch.zeros(3, dtype=torch.float64)
@@ -133,7 +125,8 @@ class Trainer:
         smoothed, nll, stops = self.world.sum(sums.to(self.world.device)).tolist()
         if not math.isfinite(smoothed):
             self._diverged("loss", step)
-        self._scaler.unscale_(self.optimizer)
+        for optimizer in self.optimizers.all:
+            self._scaler.unscale_(optimizer)
         norm = float(
             torch.nn.utils.clip_grad_norm_(self._parameters, settings.clip_norm or math.inf)
         )
@@ -141,9 +134,10 @@ class Trainer:
         self._skipped = 0 if math.isfinite(norm) else self._skipped + 1
         if self._skipped > (MAX_SKIPPED if self._scaler.is_enabled() else 0):
             self._diverged("gradient", step)
-        self._scaler.step(self.optimizer)
+        for optimizer in self.optimizers.all:
+            self._scaler.step(optimizer)
         self._scaler.update()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizers.clear()
         progress.step = step
         progress.position = drawn[-1][1]
         progress.target_tokens += tokens
@@ -224,7 +218,7 @@ class Trainer:
                 self._diverged(f"weight {name}", self.progress.step)
         moments: dict[str, Tensor] = {}
         for name, parameter in zip(self._names, self._parameters, strict=True):
-            for key, value in self.optimizer.state[parameter].items():
+            for key, value in self.optimizers.moments(parameter).items():
                 moments[f"{name}.{key}"] = value.cpu().clone()
         self.progress.scaler = self._scaler.state_dict()
         return Checkpoint(
@@ -242,11 +236,12 @@ class Trainer:
         load_weights(self.model, checkpoint.weights)
         for name, parameter in zip(self._names, self._parameters, strict=True):
             prefix = f"{name}."
-            self.optimizer.state[parameter] = {
+            moments = {
                 key.removeprefix(prefix): value.to(parameter.device)
                 for key, value in checkpoint.optimizer.items()
                 if key.startswith(prefix) and "." not in key.removeprefix(prefix)
             }
+            self.optimizers.set_moments(parameter, moments)
         try:
             self.progress = Progress.from_dict(checkpoint.state)
         except (KeyError, TypeError) as error:

@@ -15,7 +15,9 @@ from dragoman_server.service.languages import Tag, likeness, parse
 @dataclass(frozen=True)
 class Direction:
     source_language: str
-    """As the manifest names it."""
+    """The language of the source, as the manifest names it."""
+    target_language: str
+    """The language of the translation, as the manifest names it."""
     before: tuple[int, ...] = ()
     """Tokens that the source begins with."""
     start: tuple[int, ...] = ()
@@ -50,8 +52,8 @@ class Directions:
         source = _best("source_language", wanted[0], self._sources)
         target = _best("target_language", wanted[1], self._targets)
         if self._target_in_source:
-            return Direction(source.name, before=(*source.tokens, *target.tokens))
-        return Direction(source.name, before=source.tokens, start=target.tokens)
+            return Direction(source.name, target.name, before=(*source.tokens, *target.tokens))
+        return Direction(source.name, target.name, before=source.tokens, start=target.tokens)
 
 
 def _offers(language: str, several: Mapping[str, int | None]) -> list[_Offer]:

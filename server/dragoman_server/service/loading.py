@@ -15,6 +15,8 @@ from dragoman_server.service.languages import parse
 from dragoman_server.service.metrics import Metrics
 from dragoman_server.service.models import Models, ServedModel
 from dragoman_server.service.settings import ServerSettings
+from dragoman_server.text.faults import examiner_for
+from dragoman_server.text.masks import MaskSet
 from dragoman_server.text.pieces import load_pieces
 from dragoman_server.text.plan import Planner
 
@@ -28,7 +30,7 @@ def load_models(
     names: set[str] = set()
     for path in settings.bundles:
         try:
-            model = _load(path, settings)
+            model = _load(path, settings, metrics)
         except BundleError as error:
             if not settings.skip_refused:
                 raise
@@ -49,7 +51,7 @@ def load_models(
         raise ServerError("no bundle could be loaded")
 
 
-def _load(path: Path, settings: ServerSettings) -> ServedModel:
+def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel:
     began = time.monotonic()
     bundle = read_bundle(path)
     manifest = bundle.manifest
@@ -77,8 +79,24 @@ def _load(path: Path, settings: ServerSettings) -> ServedModel:
         manifest.name,
         extra={"facts": {"golden_error": f"{worst:.1e}", "seconds": _since(began)}},
     )
-    planner = Planner(source, manifest.source_language, manifest.max_source_tokens - 1)
-    return ServedModel(bundle, dispatcher, source, target, planner, Directions(manifest))
+    planner = Planner(
+        source,
+        manifest.source_language,
+        manifest.max_source_tokens - 1,
+        masks=MaskSet.placeholders(manifest.placeholders),
+    )
+    examiner = examiner_for(manifest.source_language, manifest.target_language)
+    directions = Directions(manifest)
+    return ServedModel(
+        bundle,
+        dispatcher,
+        source,
+        target,
+        planner,
+        examiner,
+        directions,
+        metrics.retries_of(manifest.name),
+    )
 
 
 def _since(began: float) -> float:

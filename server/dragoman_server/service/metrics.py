@@ -29,6 +29,8 @@ REJECTIONS = (
     *("NO_TOKEN", "WRONG_TOKEN", "NOT_ALLOWED"),
 )
 """Reasons for which a call is turned away before it reaches an engine."""
+RETRIES = ("masks", "empty", "loop", "numbers")
+"""What was wrong with a translation that is done again."""
 OUTCOMES = (*(f.value for f in Finish), *(f.value for f in Failure))
 """What becomes of a sentence."""
 
@@ -89,6 +91,12 @@ class Metrics:
         )
         self.nan_rows = counter(
             "nan_rows_total", "Sentences for which the model computed no number.", "model"
+        )
+        self.retried = counter(
+            "retried_sentences_total",
+            "Sentences that were translated again, by what was wrong.",
+            "model",
+            "reason",
         )
         self.faults = counter("engine_faults_total", "Steps that failed.", "model")
         self.cache_bytes = gauge("cache_bytes", "Memory of the rows, taken at the start.", "model")
@@ -177,6 +185,15 @@ class Metrics:
                     per_token.observe(spent / (answer.steps - 1))
 
         return observe
+
+    def retries_of(self, model: str) -> Callable[[str], None]:
+        """Return what counts the sentences of a model that are translated again."""
+        counters = {reason: self.retried.labels(model, reason) for reason in RETRIES}
+
+        def count(reason: str) -> None:
+            counters[reason].inc()
+
+        return count
 
     def rejected_for(self, reason: str) -> None:
         if reason in REJECTIONS:

@@ -14,6 +14,7 @@ from dragoman_server.service.errors import (
     NotFoundError,
 )
 from dragoman_server.service.languages import Tag, parse
+from dragoman_server.text.faults import Examiner, examiner_for
 from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.plan import Planner
 
@@ -28,7 +29,11 @@ class ServedModel:
     source: Pieces
     target: Pieces
     planner: Planner
+    examiner: Examiner
+    """Finds the faults of its translations."""
     directions: Directions
+    retried: Callable[[str], None]
+    """Counts a sentence that is translated again, by what was wrong."""
     start: tuple[int, ...] = ()
     """What its translations begin with, and is no part of them."""
     _towards: dict[Direction, "ServedModel"] = field(default_factory=dict)
@@ -49,7 +54,12 @@ class ServedModel:
                 before=chosen.before,
                 most=self.planner.most - len(chosen.before),
             )
-            self._towards[chosen] = replace(self, planner=planner, start=chosen.start)
+            self._towards[chosen] = replace(
+                self,
+                planner=planner,
+                examiner=examiner_for(chosen.source_language, chosen.target_language),
+                start=chosen.start,
+            )
         return self._towards[chosen]
 
     def describe(self) -> pb.Model:

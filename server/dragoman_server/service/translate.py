@@ -3,23 +3,26 @@
 texts → parts of each → a request of the engine → answers → translations
 """
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.engine.core import Answer, NewToken, Sentence
+from dragoman_server.engine.core import Answer, NewToken, Options, Sentence
 from dragoman_server.engine.jobs import SentenceError
 from dragoman_server.service import convert, offload, results
 from dragoman_server.service.ahead import Ahead
 from dragoman_server.service.calls import Call
 from dragoman_server.service.dispatch import INTERACTIVE, Work
 from dragoman_server.service.errors import InvalidArgumentError, OverloadedError
+from dragoman_server.service.mending import Mender, Retry, Way, options_for
 from dragoman_server.service.models import ServedModel
 from dragoman_server.service.results import Clock, Done
 from dragoman_server.service.settings import Limits
-from dragoman_server.text.pieces import TextStream
+from dragoman_server.text.faults import is_loop
+from dragoman_server.text.pieces import Pieces, TextStream
 from dragoman_server.text.plan import OverlongError, Part
 
 T = TypeVar("T")
@@ -79,25 +82,21 @@ class Job:
         return planned
 
     async def translate(self, texts: Sequence[Text]) -> list[pb.Translation]:
-        """All texts together: one request of the engine, or two where masks were lost."""
+        """All texts together: one request of the engine, and more where something went wrong."""
         parts = [(text, part) for text in texts for part in text.parts]
-        answers = await self._run(parts)
-        tried = await self._apart(
-            lambda: [self._restored(*each, a) for each, a in zip(parts, answers, strict=True)]
+        answers = await self._run(parts, self._options)
+        judged = await self._apart(
+            lambda: [
+                self._judge(text, part, answer, Way.FIRST)
+                for (text, part), answer in zip(parts, answers, strict=True)
+            ]
         )
-        again = [
-            (text, part)
-            for (text, _), one in zip(parts, tried, strict=True)
-            if isinstance(one, list)
-            for part in one
-        ]
-        mended = zip(again, await self._run_admitted(again), strict=True)
+        mended = await asyncio.gather(
+            *(self._mend(text, one) for (text, _), one in zip(parts, judged, strict=True))
+        )
 
         def put_together() -> list[pb.Translation]:
-            done = iter(
-                [one] if isinstance(one, Done) else [self._done(*next(mended)) for _ in one]
-                for one in tried
-            )
+            done = iter(mended)
             return [
                 self._translation(text, [each for _ in text.parts for each in next(done)])
                 for text in texts
@@ -114,23 +113,26 @@ class Job:
         ahead = Ahead(
             [(text, part) for part in text.parts],
             self._limits.stream_window,
-            submit=lambda some: self._submit(some, stream=True),
+            submit=lambda some: self._submit(some, self._options, stream=True),
             wait_for_room=self._model.dispatcher.wait_for_room,
         )
         with ahead:
             for number, part in enumerate(text.parts):
                 yield text.text[reached : part.span.start]
                 reached = part.span.end
-                # What is masked can't be shown before it is known that it can be restored.
-                grows = None if part.masked.kept else TextStream(self._model.target)
+                source = part.span.of(text.text)
+                # What may be done again can't be shown before it is known that it need not be.
+                held = bool(part.masked.kept) or any(map(str.isdigit, source))
+                grows = None if held else GrowingText(self._model.target, source)
                 while isinstance(event := await ahead.next(number), NewToken):
                     if grows is not None and event.token != self._end:
                         yield grows.add(event.token)
-                if grows is not None:
-                    done.append(self._done((text, part), event))
+                judged = self._judge(text, part, event, Way.FIRST)
+                if grows is not None and grows.sent:
+                    done.append(grows.ended(self._done(part, event)))
                     yield done[-1].text[grows.sent :]
                 else:
-                    mended = await self._mended(text, part, event)
+                    mended = await self._mend(text, judged)
                     done += mended
                     yield _within(text.text, part, mended)
         yield text.text[reached:]
@@ -162,21 +164,25 @@ class Job:
             planned.append(Text(field, text, parts))
         return planned
 
-    async def _run(self, parts: Sequence[tuple[Text, Part]]) -> list[Answer]:
+    async def _run(self, parts: Sequence[tuple[Text, Part]], options: Options) -> list[Answer]:
         if not parts:
             return []
-        with await self._submit(parts, stream=False) as work:
+        with await self._submit(parts, options, stream=False) as work:
             return await work.answers()
 
-    async def _run_admitted(self, parts: Sequence[tuple[Text, Part]]) -> list[Answer]:
+    async def _run_admitted(
+        self, parts: Sequence[tuple[Text, Part]], options: Options
+    ) -> list[Answer]:
         """Once more, for a request that was admitted: it is not refused, but waits for room."""
         while True:
             try:
-                return await self._run(parts)
+                return await self._run(parts, options)
             except OverloadedError:
                 await self._model.dispatcher.wait_for_room()
 
-    async def _submit(self, parts: Sequence[tuple[Text, Part]], *, stream: bool) -> Work:
+    async def _submit(
+        self, parts: Sequence[tuple[Text, Part]], options: Options, *, stream: bool
+    ) -> Work:
         # The prefix is what a text begins with, so not that of its later pieces.
         before = [None, *(text for text, _ in parts)]
         try:
@@ -189,7 +195,7 @@ class Job:
                     )
                     for (text, part), earlier in zip(parts, before, strict=False)
                 ],
-                self._options,
+                options,
                 deadline=self._call.deadline,
                 priority=self._queueing.priority,
                 flow=self._queueing.flow,
@@ -198,27 +204,34 @@ class Job:
         except SentenceError as error:
             raise convert.wire_error(error, parts[0][0].field) from None
 
-    def _restored(self, text: Text, part: Part, answer: Answer) -> Done | list[Part]:
-        """The part with what was masked; or, where a mask was lost, its pieces around them."""
-        done = self._done((text, part), answer)
-        restored = part.masked.restore(done.text)
-        if restored is None:
-            return self._model.planner.around(text.text, part)
-        return Done(part, restored, answer)
-
-    async def _mended(self, text: Text, part: Part, answer: Answer) -> list[Done]:
-        tried = self._restored(text, part, answer)
-        if isinstance(tried, Done):
-            return [tried]
-        again = [(text, piece) for piece in tried]
-        return [
-            self._done(*each) for each in zip(again, await self._run_admitted(again), strict=True)
-        ]
-
-    def _done(self, asked: tuple[Text, Part], answer: Answer) -> Done:
+    def _judge(self, text: Text, part: Part, answer: Answer, way: Way) -> Done | Retry:
         if error := results.failure(answer):
             raise error
-        return Done(asked[1], self._model.target.decode(answer.hypotheses[0].ids), answer)
+        mender = Mender(
+            text.text,
+            self._model.planner,
+            self._model.examiner,
+            self._model.target,
+            keeps=self._plan_options.keep,
+        )
+        return mender.judge(part, answer, way)
+
+    async def _mend(self, text: Text, judged: Done | Retry) -> list[Done]:
+        """Try again until nothing is left to try. The ways only lead on, so this ends."""
+        if isinstance(judged, Done):
+            return [judged]
+        self._model.retried(judged.reason)
+        max_beam = self._model.dispatcher.engine.settings.max_beam
+        options = options_for(judged.way, self._options, max_beam)
+        again = [(text, part) for part in judged.parts]
+        answers = await self._run_admitted(again, options)
+        done: list[Done] = []
+        for part, answer in zip(judged.parts, answers, strict=True):
+            done += await self._mend(text, self._judge(text, part, answer, judged.way))
+        return done
+
+    def _done(self, part: Part, answer: Answer) -> Done:
+        return Done(part, self._model.target.decode(answer.hypotheses[0].ids), answer)
 
     def _translation(self, text: Text, done: Sequence[Done]) -> pb.Translation:
         clock = Clock(self._began, self._prepared)
@@ -227,6 +240,34 @@ class Job:
     @property
     def _end(self) -> int:
         return self._model.bundle.manifest.special_ids.end
+
+
+class GrowingText:
+    """The text of a part whose tokens come one by one; it stops where it begins to loop."""
+
+    def __init__(self, target: Pieces, source: str) -> None:
+        self._stream = TextStream(target)
+        self._source = source
+        self._text = ""
+        self._loops = False
+
+    @property
+    def sent(self) -> int:
+        """Letters that were returned."""
+        return len(self._text)
+
+    def add(self, token: int) -> str:
+        """Return the text that is certain with this token and was not before; may be empty."""
+        delta = self._stream.add(token)
+        self._loops = self._loops or is_loop(self._text + delta, self._source)
+        if self._loops:
+            return ""
+        self._text += delta
+        return delta
+
+    def ended(self, done: Done) -> Done:
+        """Return the whole translation: what was sent, and the rest where it is worth sending."""
+        return replace(done, text=self._text) if self._loops else done
 
 
 def _within(text: str, part: Part, done: Sequence[Done]) -> str:

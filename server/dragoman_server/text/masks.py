@@ -1,20 +1,50 @@
-"""Names in place of what a model can't copy.
+"""What stands in a sentence for text that has to come back unchanged.
 
-Models copy names, and decline the words around them: masked by a name, "Write to a@b.example." is a
-sentence like those that the model has seen, which it would not be with a hole or a tag in it. After
-translation each name has to be there once, or the mask has failed.
+A model that was trained with placeholders copies ⟨1⟩ … ⟨9⟩ to their place in the translation. Other
+models are given names: they copy those, and inflect the words around them, as in the sentences that
+they have seen. After translation each mask has to be there exactly once, or masking has failed.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman_server.text.segments import Span
 
 _NAMES = ("Tom", "Boston", "Kevin", "Denver", "Linda", "Chicago", "Bob", "Oslo")
-"""Of people and places in turn; short, frequent, and written alike in most languages."""
-NAME = _NAMES[0]
-"""For who needs to know how much room a mask takes."""
+"""Names of people and places in turn; short, frequent, and written alike in most languages."""
+
+
+def placeholder(number: int) -> str:
+    """Return the text of a placeholder, as the vocabulary of a model has it."""
+    return f"⟨{number}⟩"
+
+
+@dataclass(frozen=True)
+class MaskSet:
+    """The masks of a model."""
+
+    masks: tuple[str, ...] = _NAMES
+    are_words: bool = True
+    """Whether a mask has to stand as a word of its own."""
+
+    @classmethod
+    def placeholders(cls, count: int) -> "MaskSet":
+        """Return the masks of a model that has so many placeholders; without any, names."""
+        numbers = range(1, count + 1)
+        return cls(tuple(map(placeholder, numbers)), are_words=False) if count else cls()
+
+    @property
+    def has_placeholders(self) -> bool:
+        return not self.are_words
+
+    def free(self, sentence: str) -> list[str]:
+        """Return the masks that a sentence does not have by itself."""
+        folded = sentence.lower()
+        return [mask for mask in self.masks if mask.lower() not in folded]
+
+
+NAMES = MaskSet()
 
 
 @dataclass(frozen=True)
@@ -24,30 +54,46 @@ class Masked:
     source: str
     kept: tuple[Span, ...] = ()
     """What is masked, as spans of the text."""
-    _names: tuple[tuple[str, str], ...] = ()
-    """Each name, and what it stands for."""
+    masks: tuple[tuple[str, str], ...] = ()
+    """Each mask, and what it stands for in the translation."""
+    are_words: bool = True
 
     def restore(self, translation: str) -> str | None:
-        """The translation with what was masked; None where a name is lost or repeated."""
-        if not self._names:
-            return translation
-        stands_for = dict(self._names)
-        pattern = re.compile(rf"(?<!\w)(?:{'|'.join(stands_for)})(?!\w)")
-        if sorted(pattern.findall(translation)) != sorted(stands_for):
+        """Return the translation with what was masked; None where a mask is lost or repeated."""
+        return self._replace(translation, dict(self.masks))
+
+    def _replace(self, text: str, stands_for: Mapping[str, str]) -> str | None:
+        if not stands_for:
+            return text
+        either = "|".join(map(re.escape, stands_for))
+        pattern = re.compile(rf"(?<!\w)(?:{either})(?!\w)" if self.are_words else either)
+        if sorted(pattern.findall(text)) != sorted(stands_for):
             return None
-        return pattern.sub(lambda match: stands_for[match.group()], translation)
+        return pattern.sub(lambda match: stands_for[match.group()], text)
+
+    def unmask(self, text: str) -> str:
+        """Return the source again, out of what the model was given."""
+        originals = [span.of(text) for span in self.kept]
+        masks = (mask for mask, _ in self.masks)
+        return self._replace(self.source, dict(zip(masks, originals, strict=True))) or ""
 
 
-def mask(text: str, span: Span, kept: Sequence[Span]) -> Masked | None:
-    """A sentence with names in place of some of its parts.
+def mask(
+    text: str,
+    span: Span,
+    kept: Sequence[Span],
+    masks: MaskSet = NAMES,
+    respelt: Mapping[Span, str] | None = None,
+) -> Masked | None:
+    """Return a sentence with masks in place of some of its parts.
 
-    None where there are more of them than names, or where one is the part of a word: a name would
-    not be one there.
+    ``respelt`` has those that are written otherwise in the translation. None where there are more
+    parts than masks, or where one is a part of a word and the masks are words.
     """
     sentence = span.of(text)
     if not kept:
         return Masked(sentence)
-    free = [name for name in _NAMES if name.lower() not in sentence.lower()]
+    free = masks.free(sentence)
     if len(kept) > len(free):
         return None
     pieces: list[str] = []
@@ -55,6 +101,10 @@ def mask(text: str, span: Span, kept: Sequence[Span]) -> Masked | None:
     for name, part in zip(free, kept, strict=False):
         pieces += [text[start : part.start], name]
         start = part.end
-    names = tuple((name, part.of(text)) for name, part in zip(free, kept, strict=False))
-    masked = Masked("".join([*pieces, text[start : span.end]]), tuple(kept), names)
-    return masked if masked.restore(masked.source) == sentence else None
+    respelt = respelt or {}
+    stands_for = tuple(
+        (name, respelt.get(part, part.of(text))) for name, part in zip(free, kept, strict=False)
+    )
+    source = "".join([*pieces, text[start : span.end]])
+    masked = Masked(source, tuple(kept), stands_for, masks.are_words)
+    return masked if masked.unmask(text) == sentence else None

@@ -6,14 +6,22 @@ A part whose masks did not survive translation is done again in pieces around th
 masked comes back byte for byte whatever the model does.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dragoman_server.text.masks import NAME, Masked, mask
+from dragoman_server.text.masks import NAMES, Masked, MaskSet, mask
 from dragoman_server.text.overlong import split_overlong
 from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.protected import Protected, addresses, protect
-from dragoman_server.text.segments import Span, between, has_words, sentences, strip, within
+from dragoman_server.text.segments import (
+    Span,
+    between,
+    has_words,
+    meets,
+    sentences,
+    strip,
+    within,
+)
 
 _OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Stands for something kept while a sentence is split, as a letter that can't be."""
@@ -55,6 +63,8 @@ class Planner:
     """Tokens of a sentence, without the end token."""
     before: tuple[int, ...] = ()
     """What every source begins with: tokens of languages. The limit does not count them."""
+    masks: MaskSet = NAMES
+    """What stands for text that is kept."""
 
     def plan(self, text: str, options: PlanOptions) -> list[Part]:
         """The parts of a text, in order; what is between them stays.
@@ -66,7 +76,13 @@ class Planner:
         for sentence in sentences(text, self.language, split=options.split_sentences, whole=found):
             kept = Protected()
             if options.keep:
-                kept = protect(text, sentence, within(found, sentence), self.pieces.spells)
+                kept = protect(
+                    text,
+                    sentence,
+                    within(found, sentence),
+                    self.pieces.spells,
+                    masks_symbols=self.masks.has_placeholders,
+                )
             for span in _with_words(text, sentence, kept.cuts):
                 parts += self._parts(
                     text, span, within(kept.masked, span), may_split=options.split_overlong
@@ -78,12 +94,25 @@ class Planner:
         spans = _with_words(text, part.span, part.masked.kept)
         return [piece for span in spans for piece in self._parts(text, span, [], may_split=True)]
 
+    def with_numbers(self, text: str, part: Part, respelt: Mapping[Span, str]) -> Part | None:
+        """Return a part again, with its numbers masked too and as the target writes them.
+
+        None where the masks do not suffice, or the part would be too long.
+        """
+        numbers = [span for span in respelt if not meets(part.masked.kept, span)]
+        kept = sorted([*part.masked.kept, *numbers], key=lambda span: span.start)
+        masked = mask(text, part.span, kept, self.masks, respelt)
+        if masked is None:
+            return None
+        ids = self.pieces.encode(masked.source)
+        return Part(part.span, masked, (*self.before, *ids)) if len(ids) <= self.most else None
+
     def _parts(self, text: str, span: Span, kept: Sequence[Span], *, may_split: bool) -> list[Part]:
         """A span as one part, or where it can't be masked or is too long, as several."""
         smaller = _with_words(text, span, kept)
         if not smaller:  # nothing else is in it
             return []
-        masked = mask(text, span, kept)
+        masked = mask(text, span, kept, self.masks)
         if masked is not None:
             ids = self.pieces.encode(masked.source)
             if len(ids) <= self.most:
@@ -108,7 +137,7 @@ class Planner:
         places = [place for gap in gaps for place in range(gap.start, gap.end + 1)]
 
         def fits(part: str) -> bool:
-            return self._fits(part.replace(_OBJECT, NAME) if kept else part)
+            return self._fits(part.replace(_OBJECT, self.masks.masks[0]) if kept else part)
 
         parts = split_overlong(shown, Span(0, len(shown)), fits)
         return [Span(places[part.start], places[part.end]) for part in parts]

@@ -1,8 +1,8 @@
 """What no model translates, and few can copy: addresses, markup, emoji, letters it has never seen.
 
 They come back byte for byte. Symbols stand between sentences or at their ends, so a sentence is cut
-at them; the rest is part of its sentence, and masked. Which words and symbols a model can't spell,
-its vocabulary says.
+at them; the rest is part of its sentence, and masked. So are symbols in the middle of a sentence,
+where the model has placeholders. Which words and symbols a model can't spell, its vocabulary says.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import regex
 
-from dragoman_server.text.segments import Span, between, meets
+from dragoman_server.text.segments import Span, between, has_words, meets
 
 Spells = Callable[[str], bool]
 """Whether a vocabulary has all letters of a text."""
@@ -44,10 +44,11 @@ _ADDRESS_OR_CODE = regex.compile(
     | \{{\{{\{{ [^{{}}{_BREAK}]*+ \}}\}}\}} | \{{\{{ [^{{}}{_BREAK}]*+ \}}\}}     # templates
     | \$? \{{ [^{{}}{_BREAK}]*+ \}}
     | % (?: \( \w++ \) | \d{{1,2}} \$ )? [-+0]? \d{{0,3}} (?: \. \d{{1,3}} )? [sdif] \b
+    | ⟨[1-9]⟩                                                                     # placeholders
     """,
     regex.VERBOSE,
 )
-_MAY_HAVE_ADDRESS = re.compile(r"[@#`<{%]|://|[wW]{3}\.")
+_MAY_HAVE_ADDRESS = re.compile(r"[@#`<{%⟨]|://|[wW]{3}\.")
 """Something that each of these has: looked for first, as most texts have none."""
 _SYMBOL = regex.compile(r"\p{So}+")
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
@@ -68,8 +69,18 @@ def addresses(text: str) -> list[Span]:
     return _merged(Span(*match.span()) for match in _ADDRESS_OR_CODE.finditer(text))
 
 
-def protect(text: str, sentence: Span, found: Sequence[Span], spells: Spells) -> Protected:
-    """What is to be masked in a sentence, given its addresses, and the symbols to cut it at."""
+def protect(
+    text: str,
+    sentence: Span,
+    found: Sequence[Span],
+    spells: Spells,
+    *,
+    masks_symbols: bool = False,
+) -> Protected:
+    """Return what is to be masked in a sentence, given its addresses, and where to cut it.
+
+    With ``masks_symbols``, a symbol that the sentence goes on after is masked instead of cut at.
+    """
     if spells(sentence.of(text)):
         return Protected(found)
 
@@ -79,12 +90,22 @@ def protect(text: str, sentence: Span, found: Sequence[Span], spells: Spells) ->
 
     ends = (sentence.start, sentence.end)
     symbols = _merged([*unspelled(_EMOJI, *ends), *unspelled(_SYMBOL, *ends)])
-    cuts = [symbol for symbol in symbols if not meets(found, symbol)]
-    in_addresses = [symbol for symbol in symbols if meets(found, symbol)]
+    masked = [
+        symbol
+        for symbol in symbols
+        if meets(found, symbol) or (masks_symbols and _is_inside(text, sentence, symbol))
+    ]
+    cuts = [symbol for symbol in symbols if symbol not in masked]
     words = [
         word for gap in between(sentence, cuts) for word in unspelled(_WORD, gap.start, gap.end)
     ]
-    return Protected(_merged([*found, *in_addresses, *words]), cuts)
+    return Protected(_merged([*found, *masked, *words]), cuts)
+
+
+def _is_inside(text: str, sentence: Span, symbol: Span) -> bool:
+    """Whether a sentence goes on after a symbol, as in "I ❤ you": with a small letter."""
+    after = text[symbol.end : sentence.end].lstrip()
+    return after[:1].islower() and has_words(text[sentence.start : symbol.start])
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

@@ -1,0 +1,122 @@
+"""What to do about a part whose translation is not good enough: another try, or the best of it.
+
+    masks lost or repeated   once more with a wider search, where the model has placeholders; then
+                             in pieces around what it keeps
+    other numbers            once more with the numbers masked, where the model has placeholders
+    empty, or a loop         once more with a wider search that may not repeat itself
+    still empty              the source
+    still a loop             what came before it
+
+Knows nothing of requests: it looks at one answer, and says what is to be tried next.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from dragoman_server.engine.core import Answer, Options
+from dragoman_server.service.results import Done
+from dragoman_server.text.faults import Examiner, Fault, cut_loop
+from dragoman_server.text.pieces import Pieces
+from dragoman_server.text.plan import Part, Planner
+
+_CAREFUL_BEAM = 4
+_CAREFUL_NGRAM = 3
+
+
+class Way(Enum):
+    """How a part was, or is to be, translated."""
+
+    FIRST = "first"
+    """As the request asked."""
+    CAREFUL = "careful"
+    """With a wider search, without repetitions."""
+    NUMBERS = "numbers"
+    """With its numbers masked, and a wider search."""
+    AROUND = "around"
+    """In pieces, without what it keeps."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Parts to translate in another way, which stand for the one that was tried."""
+
+    parts: Sequence[Part]
+    way: Way
+    reason: str
+    """What was wrong, for metrics."""
+
+
+@dataclass(frozen=True)
+class Mender:
+    """Judges the translations of one text."""
+
+    text: str
+    planner: Planner
+    examiner: Examiner
+    target: Pieces
+    keeps: bool = True
+    """Whether numbers are to be kept."""
+
+    def judge(self, part: Part, answer: Answer, way: Way) -> Done | Retry:
+        """Return the translation of a part, or what is to be tried in its place."""
+        tried = self._tried(part, answer)
+        if not tried:
+            return self._lost_masks(part, way)
+        for done, fault in tried:
+            if fault is None:
+                return done
+        done, fault = tried[0]
+        source = part.span.of(self.text)
+        if fault is Fault.NUMBERS:
+            return self._other_numbers(part, way) or done
+        if way is Way.FIRST:
+            return Retry([part], Way.CAREFUL, fault.value if fault else "")
+        text = source if fault is Fault.EMPTY else cut_loop(done.text)
+        return replace(done, text=text)
+
+    def _tried(self, part: Part, answer: Answer) -> list[tuple[Done, Fault | None]]:
+        """Return the hypotheses in which everything masked is found again, with their faults."""
+        source = part.span.of(self.text)
+        found: list[tuple[Done, Fault | None]] = []
+        for number, hypothesis in enumerate(answer.hypotheses):
+            restored = part.masked.restore(self.target.decode(hypothesis.ids))
+            if restored is None:
+                continue
+            others = answer.hypotheses[:number] + answer.hypotheses[number + 1 :]
+            done = Done(part, restored, replace(answer, hypotheses=(hypothesis, *others)))
+            fault = self.examiner.fault(source, restored)
+            if fault is Fault.NUMBERS and not self.keeps:
+                fault = None
+            found.append((done, fault))
+        return found
+
+    def _lost_masks(self, part: Part, way: Way) -> Retry:
+        """A model with placeholders may find them in a wider search; names were seldom found."""
+        if way is Way.FIRST and self.planner.masks.has_placeholders:
+            return Retry([part], Way.CAREFUL, "masks")
+        return Retry(self.planner.around(self.text, part), Way.AROUND, "masks")
+
+    def _other_numbers(self, part: Part, way: Way) -> Retry | None:
+        if way in (Way.NUMBERS, Way.AROUND):
+            return None
+        if not self.planner.masks.has_placeholders:
+            return Retry([part], Way.CAREFUL, "numbers") if way is Way.FIRST else None
+        respelt = self.examiner.numbers.respelt(self.text, part.span)
+        masked = self.planner.with_numbers(self.text, part, respelt)
+        return Retry([masked], Way.NUMBERS, "numbers") if masked else None
+
+
+def options_for(way: Way, options: Options, max_beam: int) -> Options:
+    """Return the options of another try: a search that looks further, and may not repeat itself."""
+    if way not in (Way.CAREFUL, Way.NUMBERS):
+        return options
+    beam = min(max(options.beam, _CAREFUL_BEAM), max_beam)
+    wider = replace(options, beam=beam, n_best=beam, sampling=None)
+    if way is Way.NUMBERS:
+        return wider
+    least = max(options.min_tokens, 1)
+    if options.max_tokens is not None:
+        least = min(least, options.max_tokens - 1)
+    ngram = options.no_repeat_ngram or _CAREFUL_NGRAM
+    return replace(wider, no_repeat_ngram=ngram, min_tokens=least)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from dragoman_training.checks import above, at_least, at_most, literals, probability
 from dragoman_training.data_settings import DataSettings
 from dragoman_training.errors import RecipeError
+from dragoman_training.placeholders import MAX_PLACEHOLDERS
 from dragoman_training.settings import PRESETS, RecurrentSettings, TransformerSettings
 from dragoman_training.tables import build, override
 from dragoman_training.tokenizer import TokenizerSettings
@@ -29,8 +30,10 @@ class TrainingSettings:
     accumulate: int = 1
     """Batches whose gradients make one update."""
     label_smoothing: float = 0.1
-    schedule: Literal["inverse_sqrt", "cosine"] = "inverse_sqrt"
-    """After the warm-up: the paper's 1/√step, or a cosine down to ``final_rate``."""
+    optimizer: Literal["adam", "muon"] = "adam"
+    """``muon`` takes the matrices inside the layers, and leaves the rest to Adam."""
+    schedule: Literal["inverse_sqrt", "constant", "cosine"] = "inverse_sqrt"
+    """What follows the warm-up: the paper's 1/√step, no change, or a cosine to ``final_rate``."""
     learning_rate: float | None = None
     """At the end of the warm-up. Unset: the paper's (width × warmup_steps)^-½."""
     warmup_steps: int = 4000
@@ -143,12 +146,12 @@ class Recipe:
                 "data.train_source is empty: name the files to train on, in the recipe or with "
                 "--set data.train_source=FILE; or list them under data.corpora"
             )
-        if not self.training.initial and not self.tokenizer.placeholders:
+        if not self.training.initial and self.tokenizer.placeholders < MAX_PLACEHOLDERS:
             for corpus in self.data.all_corpora:
-                if corpus.variants.placeholders:
+                if corpus.variants.placeholders:  # which draw from all of them
                     raise ValueError(
                         f"data.corpora: {corpus.name} has placeholders, which need "
-                        "tokenizer.placeholders above 0"
+                        f"tokenizer.placeholders = {MAX_PLACEHOLDERS}"
                     )
         if self.data.max_tokens > self.model.max_length:
             raise ValueError(

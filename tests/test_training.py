@@ -217,7 +217,10 @@ def test_training_that_diverges_stops_with_advice(recipe: Path, tmp_path: Path) 
     assert "holds a run with" not in stderr
 
 
-STAGES = {"reading train …", "learning the vocabulary …", "tokenizing train …"}
+STAGES = {
+    *(f"{stage} {corpus} …" for stage in ("reading", "tokenizing") for corpus in ("train", "toy")),
+    "learning the vocabulary …",
+}
 
 
 def one_line(result: tuple[int, str, str], exit_code: int = 2) -> str:

@@ -42,6 +42,11 @@ class ParallelText:
     def files(self) -> tuple[Path, ...]:
         return self.sources + self.targets
 
+    def parts(self) -> Iterator["ParallelText"]:
+        """Return the text of each source file by itself."""
+        for number, source in enumerate(self.sources):
+            yield ParallelText((source,), self.targets[number : number + 1])
+
     def __iter__(self) -> Iterator[Pair]:
         if not self.targets:
             for path in self.sources:
@@ -52,11 +57,21 @@ class ParallelText:
 
 @dataclass(frozen=True)
 class LabelledText:
-    """Parallel text with a label for each pair, read from files of as many lines."""
+    """Parallel text with a label for each pair.
+
+    Line i of a label file belongs to line i of the source file at the same place of the list.
+    Without label files, every label is empty.
+    """
 
     text: ParallelText
     labels: tuple[Path, ...] = ()
-    """Without files, every label is empty."""
+
+    def __post_init__(self) -> None:
+        if self.labels and len(self.labels) != len(self.text.sources):
+            raise CorpusError(
+                f"{len(self.text.sources)} source files but {len(self.labels)} label files: "
+                "give one label file for each source file, or none"
+            )
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -67,15 +82,8 @@ class LabelledText:
             for pair in self.text:
                 yield pair, ""
             return
-        labels = (label for path in self.labels for label in read_lines(path))
-        for number, (pair, label) in enumerate(zip_longest(self.text, labels), start=1):
-            if pair is None or label is None:
-                which = "more" if pair is None else "fewer"
-                raise CorpusError(
-                    f"{self.labels[0]} has {which} lines than its corpus (line {number}): "
-                    "they must be equal"
-                )
-            yield pair, label
+        for text, labels in zip(self.text.parts(), self.labels, strict=True):
+            yield from _read_labelled(text, labels)
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -123,6 +131,17 @@ def _read_side_by_side(source: Path, target: Path) -> Iterator[Pair]:
                 f"{shorter} has {number - 1} lines but {longer} has {total}: they must be equal"
             )
         yield Pair(left, right)
+
+
+def _read_labelled(text: ParallelText, labels: Path) -> Iterator[tuple[Pair, str]]:
+    for number, (pair, label) in enumerate(zip_longest(text, read_lines(labels)), start=1):
+        if pair is None or label is None:
+            which = "more" if pair is None else "fewer"
+            raise CorpusError(
+                f"{labels} has {which} lines than {text.sources[0]} (line {number}): "
+                "they must be equal"
+            )
+        yield pair, label
 
 
 def _read_columns(path: Path) -> Iterator[Pair]:

@@ -54,7 +54,8 @@ class CorpusSettings:
     """Files, plain or gzip. Without ``target``: TSV files with both sides."""
     target: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    """Files with a label on each line: where that line of the corpus comes from."""
+    """Files with a label on each line, one file for each file of ``source``: where that line of
+    the corpus comes from."""
     weight: float = 1.0
     """How often each pair is drawn in an epoch: 0.5 is every second epoch, 3 is three times."""
     label_weights: dict[str, float] = field(default_factory=dict)
@@ -97,8 +98,10 @@ class ValidationText:
     target: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.name or not self.source or "/" in self.name:
-            raise ValueError("name (without a slash) and source are needed for validation text")
+        if not self.name or not self.source:
+            raise ValueError("name and source are needed for each validation text")
+        if "/" in self.name or self.name.startswith("."):  # it names a directory
+            raise ValueError(f"name is {self.name!r}: it must have no slash and begin with no dot")
 
 
 @dataclass(frozen=True, kw_only=True)

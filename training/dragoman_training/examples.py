@@ -72,16 +72,20 @@ class CorpusReader:
 
     def scan(self, watch: Watch) -> None:
         """Read everything once, which finds duplicates and what is wrong with the files."""
+        # A pair whose label has the weight 0 is not there, so that no other one repeats it.
+        is_drawn = bytearray()
         with tempfile.TemporaryFile() as hashes:
             finder = DuplicateFinder(hashes)
-            count = 0
-            for count, (pair, _) in enumerate(self.text, start=1):
-                finder.add(pair)
-                if count % _CHUNK == 0:
-                    watch(f"reading {self.settings.name}", count, None)
-            watch(f"reading {self.settings.name}", count, count)
-            keep_all = not self.settings.remove_duplicates
-            self._repeated = np.zeros(count, np.bool_) if keep_all else finder.find()
+            for pair, label in self.text:
+                is_drawn.append(self.settings.weight_of(label) > 0)
+                if is_drawn[-1]:
+                    finder.add(pair)
+                if len(is_drawn) % _CHUNK == 0:
+                    watch(f"reading {self.settings.name}", len(is_drawn), None)
+            watch(f"reading {self.settings.name}", len(is_drawn), len(is_drawn))
+            self._repeated = np.zeros(len(is_drawn), np.bool_)
+            if self.settings.remove_duplicates:
+                self._repeated[np.frombuffer(is_drawn, np.bool_)] = finder.find()
 
     def examples(self, report: CorpusReport, share: float = 1.0) -> Iterator[Example]:
         """Read the examples. With a share below 1, only of so many lines, drawn at random."""

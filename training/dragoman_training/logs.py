@@ -80,6 +80,8 @@ class TensorBoardLog(Observer):
 
     def validated(self, record: ValidationRecord) -> None:
         self._scalars("valid", record.step, asdict(record))
+        for name, figures in record.by_text.items():
+            self._scalars(f"valid/{name}", record.step, figures)
         samples = "\n\n".join(
             f"{source}  \n→ {translation}  \n= {reference}"
             for source, reference, translation in record.samples

@@ -25,7 +25,7 @@ class Checked(NamedTuple):
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_NUMBER = re.compile(r"\d+(?:[.,:  ]?\d+)*")
+_NUMBER = re.compile(r"\d+(?:[.,: \u00a0\u202f]?\d+)*")
 _ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
 _CURRENCY = re.compile(r"\b(US|R|A|C|HK|NZ) \$ ?(?=\d)")
 _QUOTES = '“”„«»"'

@@ -25,8 +25,10 @@ class Group:
 
     @property
     def size(self) -> int:
-        """Examples of this group in an epoch."""
-        return round(self.weight * len(self.pairs))
+        """Examples of this group in an epoch. A group that is drawn at all has one at least."""
+        if not self.weight or not len(self.pairs):
+            return 0
+        return max(1, round(self.weight * len(self.pairs)))
 
 
 class Mixture:

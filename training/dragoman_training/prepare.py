@@ -26,6 +26,7 @@ from dragoman_training.files import sha256, staged_directory
 from dragoman_training.filters import FilterReport, is_lopsided
 from dragoman_training.groups import GroupKey, GroupWriter, load_groups
 from dragoman_training.mixture import Mixture
+from dragoman_training.placeholders import MAX_PLACEHOLDERS
 from dragoman_training.recipe import Recipe
 from dragoman_training.tables import build
 from dragoman_training.token_store import TokenStore, TokenStoreWriter
@@ -227,10 +228,11 @@ def _files(recipe: Recipe) -> list[Path]:
 
 def _check_placeholders(recipe: Recipe, tokenizers: TokenizerPair) -> None:
     wanted = any(corpus.variants.placeholders for corpus in recipe.data.all_corpora)
-    if wanted and not min(tokenizers.source.placeholders, tokenizers.target.placeholders):
+    known = min(tokenizers.source.placeholders, tokenizers.target.placeholders)
+    if wanted and known < MAX_PLACEHOLDERS:
         raise RecipeError(
-            "data.corpora: a corpus has placeholders, which the vocabulary of "
-            f"{recipe.training.initial} has not"
+            f"data.corpora: a corpus has placeholders, of which the vocabulary of "
+            f"{recipe.training.initial} has {known}, not {MAX_PLACEHOLDERS}"
         )
 
 

@@ -13,6 +13,7 @@ from dataclasses import fields
 
 from dragoman_training.corpus import Pair
 from dragoman_training.data_settings import VariantSettings
+from dragoman_training.filters import is_empty
 from dragoman_training.placeholders import replace_shared_spans
 
 Variant = Callable[[Pair, random.Random], Pair | None]
@@ -55,7 +56,8 @@ def variants_of(
         share = getattr(settings, each.name)
         if share and rng.random() < share:
             made = VARIANTS[each.name](pair, rng)
-            if made is not None and made != pair:
+            # Nothing is left of "?!" without its marks: an empty pair teaches nothing.
+            if made is not None and made != pair and not is_empty(made):
                 yield each.name, made
 
 

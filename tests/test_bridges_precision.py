@@ -19,7 +19,7 @@ from hf_models import save_m2m100, save_marian, sentences
 from service_running import few_rows, serving, settings_for
 
 FAMILIES = {"marian": save_marian, "m2m100": save_m2m100}
-PLAIN = Options(split_sentences=False, keep_untranslatable=False)
+PLAIN = Options(split_sentences=False, keep_untranslatable=False, mend=False)
 SOURCES = [" ".join(re.findall(r"\w+", text)) for text in sentences(16, seed=11)]
 REFERENCES = [" ".join(reversed(text.split())) for text in SOURCES]
 

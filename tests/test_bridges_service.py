@@ -68,7 +68,7 @@ def test_the_languages_of_a_request_pick_the_tokens(
 ) -> None:
     _, expected = translated(directory, name, source, target)
     languages = {"source": source, "target": target, "model": name}
-    plain = Options(split_sentences=False, keep_untranslatable=False)
+    plain = Options(split_sentences=False, keep_untranslatable=False, mend=False)
     with Client(running.server.address) as client:
         found = client.translate_batch(TEXTS, **languages, options=plain)
         assert [each.text for each in found] == expected

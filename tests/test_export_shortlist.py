@@ -25,7 +25,7 @@ from service_running import serving, settings_for
 from test_export import dragoman
 
 LEXICON = LexiconText(list(zip(TEXTS, REFERENCES, strict=True)), LexiconSettings())
-PLAIN = Options(split_sentences=False, keep_untranslatable=False)
+PLAIN = Options(split_sentences=False, keep_untranslatable=False, mend=False)
 
 
 def export(path: Path, **settings: Any) -> None:

@@ -49,7 +49,9 @@ def stream(running: Running, text: str, **options: Any) -> Iterator[pb.Translate
     return running.stub.TranslateStream(request, timeout=PATIENCE)
 
 
-@pytest.mark.parametrize("options", [{}, {"beam_size": 4}, {"keep_untranslatable": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"beam_size": 4}, {"keep_untranslatable": False, "mend": False}]
+)
 @pytest.mark.parametrize("text", [PARAGRAPH, "Good morning!", "A\nb\nc", "🎉", "", " \n\t"])
 def test_deltas_concatenate_to_the_final_text_which_is_that_of_a_plain_call(
     running: Running, text: str, options: dict[str, Any]

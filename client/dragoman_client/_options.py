@@ -42,6 +42,8 @@ class Options:
     """False: each line is translated in one go."""
     keep_untranslatable: bool | None = None
     """False: the model is given addresses, emoji and markup too."""
+    mend: bool | None = None
+    """False: a translation that is empty, repeats itself or has other numbers is not done again."""
     token_scores: bool = False
     alignment: bool = False
     timing: bool = False
@@ -82,6 +84,7 @@ def _set(message: pb.Options | pb.Sampling, name: str, value: object) -> None:
 _PLAIN = (
     *("beam_size", "alternatives", "length_penalty", "repetition_penalty"),
     *("no_repeat_ngram_size", "target_prefix", "min_tokens", "max_tokens"),
-    *("split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing"),
+    *("split_sentences", "keep_untranslatable", "mend", "token_scores", "alignment"),
+    "timing",
 )
 """What has the same name and type on the wire."""

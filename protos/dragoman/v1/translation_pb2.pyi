@@ -190,7 +190,7 @@ class Model(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., precision: _Optional[str] = ..., device: _Optional[str] = ..., max_source_tokens: _Optional[int] = ..., max_target_tokens: _Optional[int] = ..., max_beam_size: _Optional[int] = ..., rows: _Optional[int] = ..., licence: _Optional[str] = ...) -> None: ...
 
 class Options(_message.Message):
-    __slots__ = ("beam_size", "alternatives", "length_penalty", "sampling", "repetition_penalty", "no_repeat_ngram_size", "suppressed_pieces", "target_prefix", "min_tokens", "max_tokens", "overlong", "split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing")
+    __slots__ = ("beam_size", "alternatives", "length_penalty", "sampling", "repetition_penalty", "no_repeat_ngram_size", "suppressed_pieces", "target_prefix", "min_tokens", "max_tokens", "overlong", "split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing", "mend")
     BEAM_SIZE_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     LENGTH_PENALTY_FIELD_NUMBER: _ClassVar[int]
@@ -207,6 +207,7 @@ class Options(_message.Message):
     TOKEN_SCORES_FIELD_NUMBER: _ClassVar[int]
     ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     TIMING_FIELD_NUMBER: _ClassVar[int]
+    MEND_FIELD_NUMBER: _ClassVar[int]
     beam_size: int
     alternatives: int
     length_penalty: float
@@ -223,7 +224,8 @@ class Options(_message.Message):
     token_scores: bool
     alignment: bool
     timing: bool
-    def __init__(self, beam_size: _Optional[int] = ..., alternatives: _Optional[int] = ..., length_penalty: _Optional[float] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., suppressed_pieces: _Optional[_Iterable[str]] = ..., target_prefix: _Optional[str] = ..., min_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., overlong: _Optional[_Union[OverlongPolicy, str]] = ..., split_sentences: bool = ..., keep_untranslatable: bool = ..., token_scores: bool = ..., alignment: bool = ..., timing: bool = ...) -> None: ...
+    mend: bool
+    def __init__(self, beam_size: _Optional[int] = ..., alternatives: _Optional[int] = ..., length_penalty: _Optional[float] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., suppressed_pieces: _Optional[_Iterable[str]] = ..., target_prefix: _Optional[str] = ..., min_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., overlong: _Optional[_Union[OverlongPolicy, str]] = ..., split_sentences: bool = ..., keep_untranslatable: bool = ..., token_scores: bool = ..., alignment: bool = ..., timing: bool = ..., mend: bool = ...) -> None: ...
 
 class Sampling(_message.Message):
     __slots__ = ("temperature", "top_k", "top_p", "seed")

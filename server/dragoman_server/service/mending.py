@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dragoman_server.engine.core import Answer, Options
+from dragoman_server.engine.core import Answer, Finish, Options
 from dragoman_server.service.results import Done
 from dragoman_server.text.faults import Examiner, Fault, cut_loop
 from dragoman_server.text.pieces import Pieces
@@ -55,8 +55,13 @@ class Mender:
     planner: Planner
     examiner: Examiner
     target: Pieces
-    keeps: bool = True
-    """Whether numbers are to be kept."""
+    keeps_numbers: bool = True
+    """Whether a translation with other numbers is done again."""
+    mends: bool = True
+    """Whether anything but lost masks is looked for."""
+    limited: bool = False
+    """Whether the request says how long a translation may be: one that was ended there is what
+    was asked for, whatever it looks like."""
 
     def judge(self, part: Part, answer: Answer, way: Way) -> Done | Retry:
         """Return the translation of a part, or what is to be tried in its place."""
@@ -85,8 +90,11 @@ class Mender:
                 continue
             others = answer.hypotheses[:number] + answer.hypotheses[number + 1 :]
             done = Done(part, restored, replace(answer, hypotheses=(hypothesis, *others)))
-            fault = self.examiner.fault(source, restored)
-            if fault is Fault.NUMBERS and not self.keeps:
+            cut_off = self.limited and hypothesis.finish is Finish.LENGTH
+            fault = None
+            if self.mends and not cut_off:
+                fault = self.examiner.fault(source, restored)
+            if fault is Fault.NUMBERS and not self.keeps_numbers:
                 fault = None
             found.append((done, fault))
         return found

@@ -3,9 +3,8 @@
 texts → parts of each → a request of the engine → answers → translations
 """
 
-import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -65,6 +64,7 @@ class Job:
         self._wire = options
         self._options = convert.engine_options(options, model.target, limits.max_target_tokens)
         self._plan_options = convert.plan_options(options)
+        self._mends = not options.HasField("mend") or options.mend
         self._prefix: tuple[int, ...] = ()
         self._letters = 0
         self._call = call
@@ -87,13 +87,11 @@ class Job:
         answers = await self._run(parts, self._options)
         judged = await self._apart(
             lambda: [
-                self._judge(text, part, answer, Way.FIRST)
+                (text, self._judge(text, part, answer, Way.FIRST))
                 for (text, part), answer in zip(parts, answers, strict=True)
             ]
         )
-        mended = await asyncio.gather(
-            *(self._mend(text, one) for (text, _), one in zip(parts, judged, strict=True))
-        )
+        mended = await self._mend(judged)
 
         def put_together() -> list[pb.Translation]:
             done = iter(mended)
@@ -122,8 +120,9 @@ class Job:
                 reached = part.span.end
                 source = part.span.of(text.text)
                 # What may be done again can't be shown before it is known that it need not be.
-                held = bool(part.masked.kept) or any(map(str.isdigit, source))
-                grows = None if held else GrowingText(self._model.target, source)
+                has_numbers = self._mends and any(map(str.isdigit, source))
+                held = bool(part.masked.kept) or has_numbers
+                grows = None if held else GrowingText(self._model.target, source, self._mends)
                 while isinstance(event := await ahead.next(number), NewToken):
                     if grows is not None and event.token != self._end:
                         yield grows.add(event.token)
@@ -132,7 +131,7 @@ class Job:
                     done.append(grows.ended(self._done(part, event)))
                     yield done[-1].text[grows.sent :]
                 else:
-                    mended = await self._mend(text, judged)
+                    (mended,) = await self._mend([(text, judged)])
                     done += mended
                     yield _within(text.text, part, mended)
         yield text.text[reached:]
@@ -212,23 +211,49 @@ class Job:
             self._model.planner,
             self._model.examiner,
             self._model.target,
-            keeps=self._plan_options.keep,
+            keeps_numbers=self._plan_options.keep,
+            mends=self._mends,
+            limited=self._options.max_tokens is not None,
         )
         return mender.judge(part, answer, way)
 
-    async def _mend(self, text: Text, judged: Done | Retry) -> list[Done]:
+    async def _mend(self, judged: Sequence[tuple[Text, Done | Retry]]) -> list[list[Done]]:
         """Try again until nothing is left to try. The ways only lead on, so this ends."""
-        if isinstance(judged, Done):
-            return [judged]
-        self._model.retried(judged.reason)
+        texts = [text for text, _ in judged]
+        slots: list[list[Done | Retry]] = [[one] for _, one in judged]
+        while any(isinstance(one, Retry) for slot in slots for one in slot):
+            slots = await self._once_more(texts, slots)
+        return [[one for one in slot if isinstance(one, Done)] for slot in slots]
+
+    async def _once_more(
+        self, texts: Sequence[Text], slots: Sequence[Sequence[Done | Retry]]
+    ) -> list[list[Done | Retry]]:
+        """Try all that is to be tried: one request of the engine for each way."""
         max_beam = self._model.dispatcher.engine.settings.max_beam
-        options = options_for(judged.way, self._options, max_beam)
-        again = [(text, part) for part in judged.parts]
-        answers = await self._run_admitted(again, options)
-        done: list[Done] = []
-        for part, answer in zip(judged.parts, answers, strict=True):
-            done += await self._mend(text, self._judge(text, part, answer, judged.way))
-        return done
+        answers: dict[Way, Iterator[Answer]] = {}
+        for way in Way:
+            again = [
+                (text, part)
+                for text, slot in zip(texts, slots, strict=True)
+                for one in slot
+                if isinstance(one, Retry) and one.way is way
+                for part in one.parts
+            ]
+            options = options_for(way, self._options, max_beam)
+            answers[way] = iter(await self._run_admitted(again, options))
+
+        def judge(text: Text, one: Done | Retry) -> Sequence[Done | Retry]:
+            if isinstance(one, Done):
+                return [one]
+            self._model.retried(one.reason)
+            return [self._judge(text, part, next(answers[one.way]), one.way) for part in one.parts]
+
+        return await self._apart(
+            lambda: [
+                [new for one in slot for new in judge(text, one)]
+                for text, slot in zip(texts, slots, strict=True)
+            ]
+        )
 
     def _done(self, part: Part, answer: Answer) -> Done:
         return Done(part, self._model.target.decode(answer.hypotheses[0].ids), answer)
@@ -243,11 +268,15 @@ class Job:
 
 
 class GrowingText:
-    """The text of a part whose tokens come one by one; it stops where it begins to loop."""
+    """The text of a part whose tokens come one by one.
 
-    def __init__(self, target: Pieces, source: str) -> None:
+    What was sent can't be mended, so with ``stops`` it ends where it begins to repeat itself.
+    """
+
+    def __init__(self, target: Pieces, source: str, stops: bool) -> None:
         self._stream = TextStream(target)
         self._source = source
+        self._stops = stops
         self._text = ""
         self._loops = False
 
@@ -259,7 +288,8 @@ class GrowingText:
     def add(self, token: int) -> str:
         """Return the text that is certain with this token and was not before; may be empty."""
         delta = self._stream.add(token)
-        self._loops = self._loops or is_loop(self._text + delta, self._source)
+        if self._stops and not self._loops:
+            self._loops = is_loop(self._text + delta, self._source)
         if self._loops:
             return ""
         self._text += delta

@@ -100,6 +100,7 @@ def test_the_same_generator_replaces_the_same(pair: Pair, seed: int) -> None:
         (Pair("a hotel", "um hotel"), None),
         # What stands twice on a side could come back at the wrong place.
         (Pair("Tom and Tom", "o Tom"), None),
+        (Pair("only Tom", "o Tom e o Tom"), None),
         (Pair("3 of 3", "3 de 3"), None),
         (Pair("Tom and Ann", "Ann e a mãe"), ("Ann", "Ann")),
     ],

@@ -36,6 +36,16 @@ def train(
             help="Change a setting, as in --set training.max_steps=500; may be repeated.",
         ),
     ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="CPU threads of each process. Beside another process that keeps a core busy, two "
+            "threads are slower than one: each product waits for the later of them.  "
+            "\\[default: PyTorch's choice]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Train a model on parallel text, or go on with a run that was stopped.
 
@@ -53,7 +63,8 @@ def train(
 
     loaded = load_recipe(recipe, settings or [])
     run = output or Path("runs") / recipe.stem
-    run_training(loaded, run, Several(Terminal(_console()), MetricsLog(run), TensorBoardLog(run)))
+    observers = Several(Terminal(_console()), MetricsLog(run), TensorBoardLog(run))
+    run_training(loaded, run, observers, threads)
 
 
 def data(

@@ -44,7 +44,9 @@ class TrainingSettings:
     weight_decay: float = 0.0
     clip_norm: float = 0.0
     """Longest gradient; longer ones are scaled down. 0: no limit."""
-    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
+    """What matrix products are computed in. ``auto`` takes the faster of ``float32`` and
+    ``bfloat16`` on the device of the run."""
     compile: bool = False
     """Compile the model with ``torch.compile``; needs a C++ compiler."""
     device: Literal["auto", "cpu", "cuda"] = "auto"

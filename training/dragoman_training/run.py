@@ -52,6 +52,8 @@ MAY_CHANGE = (
     "training.max_steps",
     "training.log_every",
     "training.device",
+    # Another machine may be faster in another one.
+    "training.precision",
     # What the advice after a diverged run names.
     "training.learning_rate",
     "training.warmup_steps",
@@ -67,10 +69,17 @@ _PATHS = re.compile(
 _RECIPE, _DATA, _CHECKPOINTS, _FINAL = "recipe.json", "data", "checkpoints", "final"
 
 
-def train(recipe: Recipe, output: Path, observer: Observer) -> Path:
-    """Train, or go on training. Returns the path of the final model."""
+def train(recipe: Recipe, output: Path, observer: Observer, threads: int | None = None) -> Path:
+    """Train, or go on training. Returns the path of the final model.
+
+    ``threads`` is how many PyTorch computes with on a CPU, in this process from now on; None leaves
+    that to PyTorch.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
     with join_world(recipe.training.device) as world:
-        autocast_dtype(recipe.training.precision, world.device)
+        if recipe.training.precision != "auto":
+            autocast_dtype(recipe.training.precision, world.device)
         if recipe.training.compile and world.device.type == "cpu":
             check_compiler()
         if not world.is_first:
@@ -309,6 +318,9 @@ class _Run:
             "target_tokens": target_tokens,
             "dropped": {k: count for k, count in dropped.items() if k != "kept" and count},
             "device": str(self.world.device),
+            "precision": self.trainer.precision.name,
+            "precision_reason": self.trainer.precision.reason,
+            "threads": torch.get_num_threads() if self.world.device.type == "cpu" else 0,
             "processes": self.world.size,
         }
 
@@ -332,6 +344,7 @@ class _Run:
                 "seconds": round(self.trainer.progress.seconds, 1),
             },
             "torch": torch.__version__,
+            "precision": self.trainer.precision.name,
         }
 
 

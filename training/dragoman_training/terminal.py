@@ -62,6 +62,18 @@ def epoch_lines(corpora: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def machine_line(facts: Mapping[str, Any]) -> str:
+    """Return what a run computes on, and in which precision."""
+    parts = [f"on {facts['device']}"]
+    if facts["processes"] > 1:
+        parts.append(f"{facts['processes']} processes")
+    if facts["threads"]:
+        parts.append(f"{facts['threads']} thread{'s' if facts['threads'] > 1 else ''}")
+    reason = facts["precision_reason"]
+    parts.append(facts["precision"] + (f" ({reason})" if reason else ""))
+    return ", ".join(parts)
+
+
 class Terminal(Observer):
     """Shows a run on the console."""
 
@@ -92,7 +104,6 @@ class Terminal(Observer):
     def started(self, facts: dict[str, Any], step: int, max_steps: int) -> None:
         self._bar.start()
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in facts["dropped"].items())
-        processes = facts["processes"]
         self._print(
             f"[bold]{facts['pairs']:,}[/] sentence pairs ({facts['source_tokens']:,} source and "
             f"{facts['target_tokens']:,} target tokens); dropped: {dropped or 'none'}"
@@ -103,9 +114,9 @@ class Terminal(Observer):
         if facts["joined"]:
             self._print(f"[bold]{facts['joined']:,}[/] longer examples of several pairs joined")
         self._print(
-            f"[bold]{facts['parameters']:,}[/] parameters, vocabulary of {facts['vocabulary']:,}, "
-            f"on {facts['device']}" + (f" in {processes} processes" if processes > 1 else "")
+            f"[bold]{facts['parameters']:,}[/] parameters, vocabulary of {facts['vocabulary']:,}"
         )
+        self._print(escape(machine_line(facts)))
         self._max_steps = max_steps
         self._steps = self._bar.add_task("training", total=max_steps, completed=step, status="")
 

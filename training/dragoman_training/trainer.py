@@ -24,9 +24,10 @@ from dragoman_training.checkpoint import Checkpoint, load_weights, weights_of
 from dragoman_training.distributed import World
 from dragoman_training.errors import CheckpointError, DivergedError, RecipeError
 from dragoman_training.joined import JoinedPairs
+from dragoman_training.model import AnyModel
 from dragoman_training.objective import Objective
 from dragoman_training.optimizers import Optimizers
-from dragoman_training.precision import autocast_dtype
+from dragoman_training.precision import Precision, autocast_dtype, choose_precision
 from dragoman_training.prepare import PreparedData
 from dragoman_training.recipe import Recipe
 from dragoman_training.records import StepRecord, ValidationRecord
@@ -82,7 +83,8 @@ class Trainer:
         ).to(world.device)
         if data.initial:
             load_weights(self.model, data.initial.weights)
-        dtype = autocast_dtype(settings.precision, world.device)
+        self.precision = _precision(settings.precision, self.model, world)
+        dtype = autocast_dtype(self.precision.name, world.device)
         self.objective = Objective(self.model, settings.label_smoothing, dtype)
         if settings.compile:
             for part in self.model.compiled_parts():
@@ -268,6 +270,13 @@ def _examples(recipe: Recipe, prepared: PreparedData) -> JoinedPairs:
         seed=recipe.seed,
         mixture=prepared.mixture,
     )
+
+
+def _precision(wanted: str, model: AnyModel, world: World) -> Precision:
+    """What all processes compute in: the first one chooses, where there is a choice."""
+    chosen = choose_precision(wanted if world.is_first else "float32", model, world.device)
+    name, _, reason = world.tell("\n".join(chosen)).partition("\n")
+    return Precision(name, reason)
 
 
 def _step_seed(seed: int, step: int, rank: int) -> int:

@@ -24,6 +24,12 @@ _BUSY = 0.5
 """Load, before anything is measured, above which figures are doubtful."""
 
 
+def divisions() -> list[tuple[int, int]]:
+    """Return workers and threads of each: the sensible ways to use the cores."""
+    cores = available_cores()
+    return sorted({(cores, 1), (1, cores)})
+
+
 def describe() -> dict[str, Any]:
     """For the page of results."""
     known = _cpu_info()

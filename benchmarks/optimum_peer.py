@@ -34,7 +34,7 @@ def optimum(
 ) -> Iterator[list["Contender"]]:
     """One for each number of threads; none, with a line that says why, where it does not work."""
     from contenders import Contender
-    from peers import divisions
+    from machine import divisions
 
     if subject.model.settings.norm == "pre":
         print(f"{OPTIMUM}: not with {subject.name}, whose positions it could not be given")

@@ -19,17 +19,12 @@ from dragoman_server.engine.translator import Translator
 from dragoman_server.shortlist import Shortlist
 from dragoman_training.tokenizer import END, PAD
 from dragoman_training.transformer import Transformer
+from machine import divisions
 from subjects import Subject, Text
 
 IN_PROCESS, CTRANSLATE2, TRANSFORMERS = "dragoman in process", "ctranslate2", "transformers"
 _TRANSFORMERS_SHARE = 0.25
 _LONGEST = 256
-
-
-def divisions() -> list[tuple[int, int]]:
-    """Workers and threads of each: the sensible ways to use the cores."""
-    cores = available_cores()
-    return sorted({(cores, 1), (1, cores)})
 
 
 @contextmanager

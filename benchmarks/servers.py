@@ -13,7 +13,7 @@ from typing import Any
 
 from contenders import Answers, Contender, Run
 from dragoman_client import AsyncClient, Options, Translation
-from peers import divisions
+from machine import divisions
 from subjects import Subject, Text
 
 SERVED = "dragoman over gRPC"

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import machine
-import peers
 import subjects
 from dragoman_client import AsyncClient, Retries
 from dragoman_client._bench_load import Load, LoadSettings
@@ -94,7 +93,7 @@ def ctranslate2_settings(subject: Subject, directory: Path) -> list[Setting]:
     tokenizer = directory / "tokenizer.spm"
     tokenizer.write_bytes(subject.tokenizer.model)
     found = []
-    for workers, threads in peers.divisions():
+    for workers, threads in machine.divisions():
         for window in WINDOWS:
             flags = ["--workers", str(workers), "--threads", str(threads)]
             flags += ["--window", str(window), "--batch", "32"]

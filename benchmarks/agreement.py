@@ -16,9 +16,9 @@ from pathlib import Path
 import torch
 
 from dragoman_export.company import compare_company
-from dragoman_server.bundle import read_bundle
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.reference import Decoded, beam, greedy
+from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.reference_search import Decoded, beam, greedy
 from dragoman_training.batch import pad_sources
 from dragoman_training.checkpoint import Checkpoint, find_checkpoint
 from dragoman_training.corpus import read_lines

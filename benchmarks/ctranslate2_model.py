@@ -7,7 +7,7 @@ from ctranslate2.specs import TransformerSpec, common_spec
 from torch import Tensor, nn
 
 from ctranslate2_calls import tokens
-from dragoman_server.shortlist import Shortlist
+from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.attention import MultiHeadAttention
 from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from dragoman_training.positions import SinusoidalPositions

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman_server.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.settings import PRESETS
 from seeded import SOURCE, export, seeded_model
 

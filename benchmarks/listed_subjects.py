@@ -16,7 +16,7 @@ import numpy as np
 
 import subjects
 from dragoman_export.lexicon import shortlist_from
-from dragoman_server.shortlist import CANDIDATES, Shortlist
+from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist
 from dragoman_training.corpus import ParallelText
 from dragoman_training.tokenizer import BEGIN, END, UNKNOWN
 from seeded import SOURCE

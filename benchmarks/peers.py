@@ -12,11 +12,11 @@ import ctranslate2_calls
 import ctranslate2_model
 import transformers_model
 from contenders import Answers, Contender, Run
-from dragoman_server.bundle import Bundle
+from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator
-from dragoman_server.shortlist import Shortlist
 from dragoman_training.tokenizer import END, PAD
 from dragoman_training.transformer import Transformer
 from machine import divisions

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from dragoman_export.export import write_graphs
-from dragoman_server.bundle import SHORTLIST, Bundle, Manifest, SpecialIds
-from dragoman_server.shortlist import Shortlist
+from dragoman_server.bundle.manifest import SHORTLIST, Bundle, Manifest, SpecialIds
+from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.settings import PRESETS, TransformerSettings
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer

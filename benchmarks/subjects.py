@@ -17,9 +17,9 @@ import sentencepiece
 
 from bundle_weights import read_back
 from dragoman_client._bench_texts import everyday_sentences
-from dragoman_server.bundle import GOLDEN, MANIFEST, Bundle, StoredFile, read_bundle
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.reference import greedy
+from dragoman_server.bundle.manifest import GOLDEN, MANIFEST, Bundle, StoredFile, read_bundle
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.reference_search import greedy
 from dragoman_training.files import sha256
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 from dragoman_training.transformer import Transformer

@@ -13,7 +13,7 @@ import yaml
 from typer.main import get_command
 
 from dragoman_client.commands import health
-from dragoman_server.serve import serve
+from dragoman_server.cli.serve import serve
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from conftest import random_sources, tiny_model
 from dragoman_export.export import write_graphs
-from dragoman_server.bundle import MANIFEST, SHORTLIST, Bundle, Manifest, SpecialIds
+from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Bundle, Manifest, SpecialIds
+from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentence, Ticket
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.shortlist import Shortlist
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
 

@@ -25,7 +25,7 @@ from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.engine.core import Report
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.service.server import Server
+from dragoman_server.grpc_api.server import Server
 from dragoman_server.service.settings import Limits, ServerSettings
 
 MODEL = Path(__file__).parents[1] / "models" / "en-pt"

@@ -22,10 +22,10 @@ from dragoman_export.company import compare_company
 from dragoman_export.export import ExportSettings, export_origin
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.origin import Origin
-from dragoman_server.bundle import Bundle, read_bundle
+from dragoman_server.bundle.manifest import Bundle, read_bundle
 from dragoman_server.engine.core import Hypothesis, Options, Sentence
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.reference import beam, greedy
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.reference_search import beam, greedy
 from engine_bundles import one_lane, running
 from hf_models import save_m2m100, save_marian
 

@@ -16,9 +16,9 @@ from dragoman_export.errors import ExportError
 from dragoman_export.export import ExportSettings, export_origin
 from dragoman_export.hf.exporter import old_ids, write_directory
 from dragoman_export.hf.importer import ImportSettings, read_origin
-from dragoman_server.bundle import read_bundle
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.reference import beam, greedy
+from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.reference_search import beam, greedy
 from dragoman_training.batch import Batch, pad_sources
 from dragoman_training.checkpoint import Checkpoint, weights_of
 from dragoman_training.objective import Objective

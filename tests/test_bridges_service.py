@@ -13,9 +13,9 @@ from dragoman_client import Client, Options
 from dragoman_export.export import ExportSettings, export_origin
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.origin import Origin
-from dragoman_server.bundle import read_bundle
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.reference import default_limit, greedy
+from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.reference_search import default_limit, greedy
 from hf_models import save_m2m100, save_marian, sentences
 from service_running import Running, few_rows, refusal, serving, settings_for
 

@@ -9,7 +9,7 @@ from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as
 
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.origin import Origin
-from dragoman_server.text.pieces import MappedPieces
+from dragoman_server.text.vocabulary import MappedPieces
 from hf_models import pieces_of, save_m2m100, save_marian, sentencepiece_model, strings
 
 STRINGS = strings()

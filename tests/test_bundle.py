@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bundles import export, seeded_model, trained_bundle
-from dragoman_server.bundle import Manifest, read_bundle
+from dragoman_server.bundle.external_data import external_files
+from dragoman_server.bundle.manifest import Manifest, read_bundle
 from dragoman_server.errors import BundleError
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.onnx_files import external_files
-from dragoman_server.replay import replay
+from dragoman_server.runtime.golden_check import replay
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.files import staged_directory
 
 

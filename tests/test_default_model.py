@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from dragoman_server.bundle import read_bundle
+from dragoman_server.bundle.manifest import read_bundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.replay import replay
+from dragoman_server.runtime.golden_check import replay
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.tokenizer import TokenizerPair
 
 PATH = Path(__file__).parent.parent / "models" / "en-pt"

@@ -32,12 +32,12 @@ from dragoman_export.company import Lanes, bits_of, check_company, compare_compa
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, ParallelSample, export_bundle, write_graphs
 from dragoman_export.precision import Float
-from dragoman_server.adjustments import Adjustments
-from dragoman_server.bundle import Bundle, read_bundle
+from dragoman_server.bundle.graph_io import GRAPHS
+from dragoman_server.bundle.manifest import Bundle, read_bundle
 from dragoman_server.errors import BundleError
-from dragoman_server.graph_names import GRAPHS
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.reference import Decoded, beam, encode, greedy
+from dragoman_server.runtime.adjustments import Adjustments
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.reference_search import Decoded, beam, encode, greedy
 from dragoman_training.attention import record_attention
 from dragoman_training.batch import pad_sources
 from dragoman_training.search import Hypothesis, beam_search, default_limit
@@ -432,8 +432,8 @@ def test_rows_and_ids_out_of_range_are_refused() -> None:
 MEASURE = """
 import sys
 from pathlib import Path
-from dragoman_server.bundle import Bundle, Manifest
-from dragoman_server.graphs import Graphs, GraphSettings
+from dragoman_server.bundle.manifest import Bundle, Manifest
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
 
 def resident():
     lines = Path("/proc/self/status").read_text().splitlines()

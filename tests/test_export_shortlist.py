@@ -14,10 +14,10 @@ from dragoman_client import Client, Options
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, LexiconText, export_bundle
 from dragoman_export.lexicon import LexiconSettings
-from dragoman_server.bundle import MANIFEST, SHORTLIST, Manifest, StoredFile, read_bundle
+from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, StoredFile, read_bundle
+from dragoman_server.bundle.shortlist import Shortlist, read_shortlist
 from dragoman_server.engine.engine import Engine
 from dragoman_server.errors import BundleError
-from dragoman_server.shortlist import Shortlist, read_shortlist
 from dragoman_training.files import sha256
 from dragoman_training.tokenizer import END
 from engine_bundles import one_lane

@@ -12,7 +12,7 @@ import pytest
 from dragoman_export import lexicon
 from dragoman_export.errors import ExportError
 from dragoman_export.lexicon import LexiconSettings, shortlist_from
-from dragoman_server.shortlist import CANDIDATES, Shortlist
+from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist
 
 END = 3
 WORDS = 30

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dragoman_server.bundle import read_bundle
+from dragoman_server.bundle.manifest import read_bundle
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.service.handlers import RPCS
+from dragoman_server.grpc_api.handlers import RPCS
 from dragoman_server.service.metrics import REJECTIONS, Metrics
 
 ROOT = Path(__file__).parents[1]

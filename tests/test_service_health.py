@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
-from dragoman_server.service.health import Health
+from dragoman_server.grpc_api.health import Health
 from service_running import (
     PATIENCE,
     Running,

@@ -7,8 +7,8 @@ from dragoman_server.service.mending import Mender, Retry, Way, options_for
 from dragoman_server.service.results import Done
 from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.masks import MaskSet
-from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.plan import Part, Planner, PlanOptions
+from dragoman_server.text.vocabulary import Pieces
 from dragoman_training.tokenizer import TokenizerSettings, train_tokenizer
 
 SENTENCES = [

@@ -12,7 +12,7 @@ from langcodes import Language
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.errors import ServerError
-from dragoman_server.service.languages import Tag, likeness, parse
+from dragoman_server.text.languages import Tag, likeness, parse
 from service_running import (
     MODEL,
     Running,

@@ -17,8 +17,8 @@ from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.engine.engine import Engine
 from dragoman_server.service import convert, results
 from dragoman_server.service.settings import Limits
-from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.plan import Planner
+from dragoman_server.text.vocabulary import Pieces
 from service_process import SMALL, Process, is_serving, started
 from service_running import (
     LONG,

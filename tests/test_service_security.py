@@ -12,8 +12,8 @@ from grpc import StatusCode
 from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.errors import ServerError
+from dragoman_server.service.auth import read_tokens
 from dragoman_server.service.settings import Limits, ServerSettings
-from dragoman_server.service.tokens import read_tokens
 from service_running import (
     MODEL,
     PATIENCE,

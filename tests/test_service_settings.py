@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from dragoman_server import serve as serve_module
+from dragoman_server.cli import serve as serve_module
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.errors import ServerError
 from dragoman_server.service.settings import Limits, ServerSettings, join_address, split_address

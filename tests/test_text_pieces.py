@@ -10,9 +10,9 @@ import sentencepiece as spm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_server.bundle import Bundle, read_bundle
+from dragoman_server.bundle.manifest import Bundle, read_bundle
 from dragoman_server.errors import BundleError
-from dragoman_server.text.pieces import Pieces, TextStream, load_pieces
+from dragoman_server.text.vocabulary import Pieces, TextStream, load_pieces
 from test_tokenizer import SENTENCES, TRAINED
 
 EN_PT = Path(__file__).parent.parent / "models" / "en-pt"

@@ -61,7 +61,7 @@ def export(
 
     from dragoman_export.errors import ExportError
     from dragoman_export.export import ExportSettings, export_bundle
-    from dragoman_server.describe import describe
+    from dragoman_server.cli.describe import describe
     from dragoman_training.checkpoint import Checkpoint, find_checkpoint
     from dragoman_training.terminal import stage_bar
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman_export.errors import VerificationError
-from dragoman_server.arrays import Ints
-from dragoman_server.graphs import Graphs, StepResult
+from dragoman_server.runtime.arrays import Ints
+from dragoman_server.runtime.graphs import Graphs, StepResult
 
 Bits = tuple[bytes, ...]
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from sacrebleu.metrics.chrf import CHRF
 
 from dragoman_export.errors import ExportError
-from dragoman_server.bundle import read_bundle
+from dragoman_server.bundle.manifest import read_bundle
 from dragoman_server.engine.core import Answer, Options, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Pending, Translator

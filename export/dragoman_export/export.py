@@ -31,7 +31,8 @@ from dragoman_export.verify import (
     translate_listed,
 )
 from dragoman_export.weights import weights_for_graphs
-from dragoman_server.bundle import (
+from dragoman_server.bundle.graph_io import COLUMNS, DECODER, ENCODER, LISTED, MOVE
+from dragoman_server.bundle.manifest import (
     GOLDEN,
     MANIFEST,
     PRECISIONS,
@@ -43,9 +44,8 @@ from dragoman_server.bundle import (
     StoredFile,
     read_bundle,
 )
-from dragoman_server.graph_names import COLUMNS, DECODER, ENCODER, LISTED, MOVE
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.shortlist import Shortlist
+from dragoman_server.bundle.shortlist import Shortlist
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.checkpoint import Checkpoint
 from dragoman_training.files import sha256, staged_directory
 from dragoman_training.search import OURS, Ends

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dragoman_export.errors import VerificationError
-from dragoman_server.graphs import Graphs
-from dragoman_server.reference import default_limit, greedy
+from dragoman_server.runtime.graphs import Graphs
+from dragoman_server.runtime.reference_search import default_limit, greedy
 
 LEAST_MARGIN = 0.1
 SENTENCES = 8

@@ -1,6 +1,6 @@
 """The graphs of a bundle, written from a model's weights.
 
-``dragoman_server.graph_names`` is the contract: names, shapes and meaning of inputs and outputs.
+``dragoman_server.bundle.graph_io`` is the contract: names, shapes and meaning of what goes in and out.
 No ``If`` or ``Loop``; caches are written in place and never concatenated.
 """
 
@@ -18,8 +18,8 @@ from dragoman_export.weights import (
     ModelWeights,
     NormWeights,
 )
-from dragoman_server.bundle import Dimensions
-from dragoman_server.graph_names import cross_caches, self_caches, updated
+from dragoman_server.bundle.graph_io import cross_caches, self_caches, updated
+from dragoman_server.bundle.manifest import Dimensions
 
 Sublayer = Callable[[str], str]
 

@@ -86,7 +86,7 @@ def import_hf(
     from dragoman_export.errors import ExportError
     from dragoman_export.export import ExportSettings, export_origin
     from dragoman_export.hf.importer import ImportSettings, read_origin
-    from dragoman_server.describe import describe
+    from dragoman_server.cli.describe import describe
     from dragoman_training.terminal import stage_bar
 
     try:

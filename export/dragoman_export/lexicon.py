@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from dragoman_export.errors import ExportError
 from dragoman_export.verify import Watch
-from dragoman_server.arrays import Ints
-from dragoman_server.shortlist import CANDIDATES, Shortlist
+from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist
+from dragoman_server.runtime.arrays import Ints
 from dragoman_training.checks import at_least, at_most
 
 _TOGETHER = 2_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dragoman_export.errors import ExportError
-from dragoman_server.bundle import SpecialIds
+from dragoman_server.bundle.manifest import SpecialIds
 from dragoman_training.checkpoint import Checkpoint
 from dragoman_training.search import Ends
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN

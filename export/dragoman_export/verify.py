@@ -11,13 +11,13 @@ import numpy.typing as npt
 import torch
 
 from dragoman_export.errors import VerificationError
-from dragoman_server.bundle import Bundle, Manifest
+from dragoman_server.bundle.graph_io import cross_caches
+from dragoman_server.bundle.manifest import Bundle, Manifest
 from dragoman_server.engine.core import Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
-from dragoman_server.graph_names import cross_caches
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.reference import default_limit, greedy
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.reference_search import default_limit, greedy
 from dragoman_training.attention import record_attention
 from dragoman_training.batch import pad_sources
 from dragoman_training.evaluation import measure

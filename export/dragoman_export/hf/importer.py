@@ -12,7 +12,7 @@ from dragoman_export.hf.languages import Languages, checked, chosen, is_tag, one
 from dragoman_export.hf.vocabularies import CONFIG, Vocabularies, read_vocabularies
 from dragoman_export.hf.weights import build_model
 from dragoman_export.origin import Origin
-from dragoman_server.bundle import SpecialIds
+from dragoman_server.bundle.manifest import SpecialIds
 
 
 @dataclass(frozen=True, kw_only=True)

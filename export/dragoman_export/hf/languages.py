@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dragoman_export.errors import ExportError
-from dragoman_server.service.languages import likeness, parse
+from dragoman_server.text.languages import likeness, parse
 
 _M2M100 = (
     "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu "

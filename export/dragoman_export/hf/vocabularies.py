@@ -18,7 +18,7 @@ from dragoman_export.hf.languages import (
     marian_languages,
     nllb_languages,
 )
-from dragoman_server.text.pieces import MappedPieces, read_mapped, write_vocabulary
+from dragoman_server.text.vocabulary import MappedPieces, read_mapped, write_vocabulary
 
 CONFIG, VOCABULARY, TARGET_VOCABULARY = "tokenizer_config.json", "vocab.json", "target_vocab.json"
 SOURCE_MODEL, TARGET_MODEL, BPE_MODEL = "source.spm", "target.spm", "sentencepiece.bpe.model"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dragoman_server.adjustments import NO_ADJUSTMENTS, Adjustments
-from dragoman_server.arrays import Floats, Ints
 from dragoman_server.engine.core import Options
 from dragoman_server.engine.rows import Rows
+from dragoman_server.runtime.adjustments import NO_ADJUSTMENTS, Adjustments
+from dragoman_server.runtime.arrays import Floats, Ints
 
 
 def is_constrained(options: Options) -> bool:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dragoman_server.bundle import Bundle
+from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.shortlist import shortlist_of
 from dragoman_server.engine.core import (
     GREEDY,
     Answer,
@@ -31,8 +32,7 @@ from dragoman_server.engine.rows import Job
 from dragoman_server.engine.sampling import LISTED
 from dragoman_server.engine.scheduler import Need, Scheduler, SchedulerSettings, Turn
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.graphs import Graphs, GraphSettings
-from dragoman_server.shortlist import shortlist_of
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
 
 log = logging.getLogger(__name__)
 

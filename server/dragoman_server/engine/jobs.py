@@ -2,10 +2,10 @@
 
 import secrets
 
-from dragoman_server.bundle import Manifest
+from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.engine.core import Options, Sentence, Ticket
 from dragoman_server.engine.rows import Job
-from dragoman_server.reference import default_limit
+from dragoman_server.runtime.reference_search import default_limit
 
 
 class SentenceError(ValueError):

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dragoman_server.adjustments import NO_ADJUSTMENTS, Adjustments
-from dragoman_server.arrays import Ints
-from dragoman_server.engine import beams, constraints, sampling
+from dragoman_server.bundle.shortlist import Shortlist
+from dragoman_server.engine import beam as beams
+from dragoman_server.engine import constraints, sampling
 from dragoman_server.engine.core import Answer, Failure, Finish, NewToken, Options, Report, Ticket
 from dragoman_server.engine.rows import Job, Rows, Running
-from dragoman_server.graphs import Graphs, StepResult
-from dragoman_server.shortlist import Shortlist
+from dragoman_server.runtime.adjustments import NO_ADJUSTMENTS, Adjustments
+from dragoman_server.runtime.arrays import Ints
+from dragoman_server.runtime.graphs import Graphs, StepResult
 
 log = logging.getLogger(__name__)
 

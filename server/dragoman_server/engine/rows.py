@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dragoman_server.arrays import Ints
 from dragoman_server.engine.core import Hypothesis, Options, Sentence, Ticket, Timing
+from dragoman_server.runtime.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)

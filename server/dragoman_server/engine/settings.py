@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman_server.engine.sampling import LISTED
-from dragoman_server.sessions import PROVIDERS
+from dragoman_server.runtime.sessions import PROVIDERS
 
 MAX_BEAM = LISTED // 2
 """A beam looks at twice as many candidates as it has hypotheses."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.service.calls import Call
+from dragoman_server.grpc_api.calls import Call
 from dragoman_server.service.dispatch import BULK, Dispatcher
 from dragoman_server.service.errors import CallError, InternalError, OverloadedError, draining
 from dragoman_server.service.models import ServedModel

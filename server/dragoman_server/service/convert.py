@@ -7,8 +7,8 @@ from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import MAX_SUPPRESSED, Finish, Hypothesis, Options, Sampling
 from dragoman_server.engine.jobs import SentenceError
 from dragoman_server.service.errors import InvalidArgumentError
-from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.plan import PlanOptions
+from dragoman_server.text.vocabulary import Pieces
 
 _WIRE_NAMES = {
     "beam": "options.beam_size",

@@ -7,9 +7,9 @@ which to translate into; where they go, its manifest says.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dragoman_server.bundle import Manifest
+from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.service.errors import InvalidArgumentError
-from dragoman_server.service.languages import Tag, likeness, parse
+from dragoman_server.text.languages import Tag, likeness, parse
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from dragoman_server.bundle import read_bundle
+from dragoman_server.bundle.manifest import read_bundle
 from dragoman_server.errors import BundleError, ServerError
-from dragoman_server.replay import replay
+from dragoman_server.runtime.golden_check import replay
 from dragoman_server.service.directions import Directions
 from dragoman_server.service.dispatch import Dispatcher
-from dragoman_server.service.languages import parse
 from dragoman_server.service.metrics import Metrics
 from dragoman_server.service.models import Models, ServedModel
 from dragoman_server.service.settings import ServerSettings
 from dragoman_server.text.faults import examiner_for
+from dragoman_server.text.languages import parse
 from dragoman_server.text.masks import MaskSet
-from dragoman_server.text.pieces import load_pieces
 from dragoman_server.text.plan import Planner
+from dragoman_server.text.vocabulary import load_pieces
 
 log = logging.getLogger("dragoman.server")
 

@@ -17,8 +17,8 @@ from enum import Enum
 from dragoman_server.engine.core import Answer, Finish, Options
 from dragoman_server.service.results import Done
 from dragoman_server.text.faults import Examiner, Fault, cut_loop
-from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.plan import Part, Planner
+from dragoman_server.text.vocabulary import Pieces
 
 _CAREFUL_BEAM = 4
 _CAREFUL_NGRAM = 3

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.bundle import Bundle
+from dragoman_server.bundle.manifest import Bundle
 from dragoman_server.service.directions import Direction, Directions
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.errors import (
@@ -13,10 +13,10 @@ from dragoman_server.service.errors import (
     NotAllowedError,
     NotFoundError,
 )
-from dragoman_server.service.languages import Tag, parse
 from dragoman_server.text.faults import Examiner, examiner_for
-from dragoman_server.text.pieces import Pieces
+from dragoman_server.text.languages import Tag, parse
 from dragoman_server.text.plan import Planner
+from dragoman_server.text.vocabulary import Pieces
 
 MayUse = Callable[[str], bool]
 """Whether a client may use the model of this name."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Answer, Options, Sentence
 from dragoman_server.engine.jobs import SentenceError
+from dragoman_server.grpc_api.calls import Call
 from dragoman_server.service import convert, offload, results
-from dragoman_server.service.calls import Call
 from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.service.models import ServedModel
 from dragoman_server.service.settings import Limits

@@ -11,18 +11,18 @@ from typing import TypeVar
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Answer, NewToken, Options, Sentence
 from dragoman_server.engine.jobs import SentenceError
+from dragoman_server.grpc_api.calls import Call
 from dragoman_server.service import convert, offload, results
-from dragoman_server.service.ahead import Ahead
-from dragoman_server.service.calls import Call
 from dragoman_server.service.dispatch import INTERACTIVE, Work
 from dragoman_server.service.errors import InvalidArgumentError, OverloadedError
 from dragoman_server.service.mending import Mender, Retry, Way, options_for
 from dragoman_server.service.models import ServedModel
 from dragoman_server.service.results import Clock, Done
 from dragoman_server.service.settings import Limits
+from dragoman_server.service.stream_window import Ahead
 from dragoman_server.text.faults import is_loop
-from dragoman_server.text.pieces import Pieces, TextStream
 from dragoman_server.text.plan import OverlongError, Part
+from dragoman_server.text.vocabulary import Pieces, TextStream
 
 T = TypeVar("T")
 

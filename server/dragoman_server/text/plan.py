@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from dragoman_server.text.masks import NAMES, Masked, MaskSet, mask
 from dragoman_server.text.overlong import split_overlong
-from dragoman_server.text.pieces import Pieces
 from dragoman_server.text.protected import Protected, addresses, protect
 from dragoman_server.text.segments import (
     Span,
@@ -22,6 +21,7 @@ from dragoman_server.text.segments import (
     strip,
     within,
 )
+from dragoman_server.text.vocabulary import Pieces
 
 _OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Stands for something kept while a sentence is split, as a letter that can't be."""

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from dragoman_server.bundle.external_data import external_files
+from dragoman_server.bundle.graph_io import GRAPHS, LIST_GRAPHS
 from dragoman_server.errors import BundleError
-from dragoman_server.graph_names import GRAPHS, LIST_GRAPHS
-from dragoman_server.onnx_files import external_files
 
 FORMAT = 1
 _LARGEST = 1 << 24

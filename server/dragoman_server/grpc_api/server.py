@@ -18,16 +18,16 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry
 
 from dragoman_server.errors import ServerError
-from dragoman_server.service.calls import Calls, Phase
+from dragoman_server.grpc_api.calls import Calls, Phase
+from dragoman_server.grpc_api.handlers import RPCS, SERVICE, Handlers
+from dragoman_server.grpc_api.health import Health
+from dragoman_server.service.auth import read_tokens
 from dragoman_server.service.errors import UnavailableError, draining, engine_stopped
 from dragoman_server.service.exposition import exposed
-from dragoman_server.service.handlers import RPCS, SERVICE, Handlers
-from dragoman_server.service.health import Health
 from dragoman_server.service.loading import load_models
 from dragoman_server.service.metrics import Metrics
 from dragoman_server.service.models import Models, ServedModel
 from dragoman_server.service.settings import ServerSettings
-from dragoman_server.service.tokens import read_tokens
 
 log = logging.getLogger("dragoman.server")
 

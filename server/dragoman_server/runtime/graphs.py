@@ -17,12 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from dragoman_server.adjustments import NO_ADJUSTMENTS, Adjustments
-from dragoman_server.arrays import Floats, Ints
-from dragoman_server.bundle import Bundle
-from dragoman_server.columns import Lists, OutputWeights
-from dragoman_server.errors import BundleError
-from dragoman_server.graph_names import (
+from dragoman_server.bundle.graph_io import (
     COLUMNS,
     DECODER,
     ENCODER,
@@ -32,7 +27,12 @@ from dragoman_server.graph_names import (
     self_caches,
     updated,
 )
-from dragoman_server.sessions import PROVIDERS, open_session
+from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.errors import BundleError
+from dragoman_server.runtime.adjustments import NO_ADJUSTMENTS, Adjustments
+from dragoman_server.runtime.arrays import Floats, Ints
+from dragoman_server.runtime.output_columns import Lists, OutputWeights
+from dragoman_server.runtime.sessions import PROVIDERS, open_session
 
 CANDIDATES = 64
 """Best tokens of a row that there is memory for from the start."""

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from dragoman_server.bundle import Bundle
+from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.shortlist import Shortlist, shortlist_of
 from dragoman_server.errors import BundleError
-from dragoman_server.graphs import Graphs
-from dragoman_server.reference import encode, greedy
-from dragoman_server.shortlist import Shortlist, shortlist_of
+from dragoman_server.runtime.graphs import Graphs
+from dragoman_server.runtime.reference_search import encode, greedy
 
 TOLERANCES = {"float32": 1e-3, "int8": 5e-2, "float16": 5e-2}
 """Of a token's log-probability; ids must be equal."""

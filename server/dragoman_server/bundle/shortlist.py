@@ -14,9 +14,9 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from dragoman_server.arrays import Ints
-from dragoman_server.bundle import Manifest
+from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.errors import BundleError
+from dragoman_server.runtime.arrays import Ints
 
 CANDIDATES = 1024
 """Most target tokens of a sentence."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dragoman_server.arrays import Floats, Ints
+from dragoman_server.runtime.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)

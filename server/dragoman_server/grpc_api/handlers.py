@@ -6,8 +6,8 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from dragoman.v1 import translation_pb2 as pb
+from dragoman_server.grpc_api.calls import BULK_RPC, Call, Calls
 from dragoman_server.service.bulk import Bulk
-from dragoman_server.service.calls import BULK_RPC, Call, Calls
 from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.service.models import Models, ServedModel
 from dragoman_server.service.score import score

@@ -206,10 +206,10 @@ def _run(given: dict[str, Any]) -> NoReturn:
     import asyncio
     import sys
 
-    from dragoman_server.banner import banner
+    from dragoman_server.cli.banner import banner
     from dragoman_server.errors import ServerError
+    from dragoman_server.grpc_api.server import Server
     from dragoman_server.service import logs
-    from dragoman_server.service.server import Server
 
     settings = _settings(given)
     for name, allowed in (("log_format", logs.FORMATS), ("log_level", logs.LEVELS)):

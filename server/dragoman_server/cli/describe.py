@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from dragoman_server.bundle import Manifest
-from dragoman_server.shortlist import shortlist_of
+from dragoman_server.bundle.manifest import Manifest
+from dragoman_server.bundle.shortlist import shortlist_of
 
 _FEW = 8
 """Languages that are all named."""

@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from dragoman_server.grpc_api.decoding import decode
+from dragoman_server.service.auth import Client, Tokens
 from dragoman_server.service.errors import (
     CallError,
     CancelledByClientError,
@@ -33,8 +35,6 @@ from dragoman_server.service.errors import (
 )
 from dragoman_server.service.metrics import Metrics
 from dragoman_server.service.settings import Limits
-from dragoman_server.service.tokens import Client, Tokens
-from dragoman_server.service.wire import decode
 
 log = logging.getLogger("dragoman.calls")
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from dragoman_server.arrays import Floats, Ints
-from dragoman_server.shortlist import CANDIDATES
+from dragoman_server.bundle.shortlist import CANDIDATES
+from dragoman_server.runtime.arrays import Floats, Ints
 
 _STEP = 512
 """Their number is a multiple of this."""

@@ -18,8 +18,8 @@ def inspect(
     """
     from rich.console import Console
 
-    from dragoman_server.bundle import read_bundle
-    from dragoman_server.describe import describe
+    from dragoman_server.bundle.manifest import read_bundle
+    from dragoman_server.cli.describe import describe
 
     manifest = read_bundle(bundle).manifest
     if as_json:
@@ -36,10 +36,10 @@ def verify(
 
     Example: dragoman verify models/my
     """
-    from dragoman_server.bundle import read_bundle
+    from dragoman_server.bundle.manifest import read_bundle
     from dragoman_server.errors import BundleError
-    from dragoman_server.graphs import Graphs, GraphSettings
-    from dragoman_server.replay import replay
+    from dragoman_server.runtime.golden_check import replay
+    from dragoman_server.runtime.graphs import Graphs, GraphSettings
 
     checked = read_bundle(bundle)
     try:

@@ -1,7 +1,7 @@
 """What a server says of itself when it is ready."""
 
-from dragoman_server.describe import human_bytes
-from dragoman_server.service.server import Server
+from dragoman_server.cli.describe import human_bytes
+from dragoman_server.grpc_api.server import Server
 
 
 def banner(server: Server) -> str:

@@ -1,0 +1,1 @@
+"""Bundles: directories that hold a model to serve, checked before they are used."""

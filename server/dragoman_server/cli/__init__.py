@@ -1,0 +1,1 @@
+"""The subcommands of ``dragoman`` that come with this package."""

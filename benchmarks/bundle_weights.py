@@ -14,7 +14,7 @@ import torch
 from onnx import numpy_helper
 from torch import nn
 
-from dragoman_export.weights import LinearWeights, NormWeights, weights_for_graphs
+from dragoman_export.graphs.weights import LinearWeights, NormWeights, weights_for_graphs
 from dragoman_server.bundle.graph_io import DECODER, ENCODER
 from dragoman_server.bundle.manifest import Bundle
 from dragoman_training.attention import MultiHeadAttention

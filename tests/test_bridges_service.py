@@ -12,7 +12,7 @@ from dragoman.v1 import translation_pb2 as pb
 from dragoman_client import Client, Options
 from dragoman_export.export import ExportSettings, export_origin
 from dragoman_export.hf.importer import ImportSettings, read_origin
-from dragoman_export.origin import Origin
+from dragoman_export.source import Origin
 from dragoman_server.bundle.manifest import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import default_limit, greedy

@@ -8,7 +8,7 @@ from transformers import AddedToken, NllbTokenizer
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as CODES
 
 from dragoman_export.hf.importer import ImportSettings, read_origin
-from dragoman_export.origin import Origin
+from dragoman_export.source import Origin
 from dragoman_server.text.vocabulary import MappedPieces
 from hf_models import pieces_of, save_m2m100, save_marian, sentencepiece_model, strings
 

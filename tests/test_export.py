@@ -13,7 +13,7 @@ import onnx
 import pytest
 import torch
 
-import dragoman_export.verify
+import dragoman_export.proofs.verify
 from bundles import (
     REFERENCES,
     SAMPLE,
@@ -27,11 +27,11 @@ from bundles import (
     trained_model,
 )
 from conftest import random_sources, tiny_model
-from dragoman_export.builder import GraphBuilder
-from dragoman_export.company import Lanes, bits_of, check_company, compare_company
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, ParallelSample, export_bundle, write_graphs
-from dragoman_export.precision import Float
+from dragoman_export.graphs.builder import GraphBuilder
+from dragoman_export.graphs.precision import Float
+from dragoman_export.proofs.batch_invariance import Lanes, bits_of, check_company, compare_company
 from dragoman_server.bundle.graph_io import GRAPHS
 from dragoman_server.bundle.manifest import Bundle, read_bundle
 from dragoman_server.errors import BundleError
@@ -282,7 +282,7 @@ def test_a_wrong_graph_leaves_no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_a_loss_of_quality_leaves_no_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(dragoman_export.verify, "MOST_BLEU_LOST", -200.0)
+    monkeypatch.setattr(dragoman_export.proofs.verify, "MOST_BLEU_LOST", -200.0)
     with pytest.raises(VerificationError, match=r"int8 loses .* BLEU on the given text"):
         export(seeded_model(), tmp_path / "b", "int8")
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman_export.origin import provenance
+from dragoman_export.source import provenance
 from dragoman_training.checkpoint import Checkpoint, weights_of
 from dragoman_training.distributed import World
 from dragoman_training.errors import CheckpointError, RecipeError

@@ -11,16 +11,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dragoman_export.builder import WeightFile
-from dragoman_export.calibration import largest_inputs
-from dragoman_export.company import check_company
 from dragoman_export.errors import ExportError
-from dragoman_export.golden import golden_decodings
-from dragoman_export.graphs import GraphWriter
+from dragoman_export.graphs.builder import WeightFile
+from dragoman_export.graphs.calibration import largest_inputs
+from dragoman_export.graphs.precision import Float, Int8, Precision
+from dragoman_export.graphs.weights import weights_for_graphs
+from dragoman_export.graphs.writer import GraphWriter
 from dragoman_export.lexicon import LexiconSettings, shortlist_from
-from dragoman_export.origin import Origin, origin_of
-from dragoman_export.precision import Float, Int8, Precision
-from dragoman_export.verify import (
+from dragoman_export.proofs.batch_invariance import check_company
+from dragoman_export.proofs.golden import golden_decodings
+from dragoman_export.proofs.verify import (
     RAGGED,
     TextQuality,
     Watch,
@@ -30,7 +30,7 @@ from dragoman_export.verify import (
     translate_ids,
     translate_listed,
 )
-from dragoman_export.weights import weights_for_graphs
+from dragoman_export.source import Origin, origin_of
 from dragoman_server.bundle.graph_io import COLUMNS, DECODER, ENCODER, LISTED, MOVE
 from dragoman_server.bundle.manifest import (
     GOLDEN,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from dragoman_export.weights import ModelWeights
+from dragoman_export.graphs.weights import ModelWeights
 from dragoman_training.batch import pad, pad_sources
 from dragoman_training.search import OURS, Ends, default_limit, greedy_search
 from dragoman_training.transformer import Transformer

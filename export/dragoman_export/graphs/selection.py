@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from dragoman_export.builder import GraphBuilder
+from dragoman_export.graphs.builder import GraphBuilder
 
 
 def select(

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dragoman_export.builder import MICROSOFT, Array, GraphBuilder
-from dragoman_export.weights import EmbeddingWeights, LinearWeights
+from dragoman_export.graphs.builder import MICROSOFT, Array, GraphBuilder
+from dragoman_export.graphs.weights import EmbeddingWeights, LinearWeights
 
 
 class Precision(Protocol):

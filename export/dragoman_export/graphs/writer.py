@@ -1,6 +1,6 @@
 """The graphs of a bundle, written from a model's weights.
 
-``dragoman_server.bundle.graph_io`` is the contract: names, shapes and meaning of what goes in and out.
+The contract is ``dragoman_server.bundle.graph_io``: names, shapes and meaning of inputs, outputs.
 No ``If`` or ``Loop``; caches are written in place and never concatenated.
 """
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dragoman_export.builder import MICROSOFT, GraphBuilder, WeightFile
-from dragoman_export.precision import Int8, Precision, StoredInt8
-from dragoman_export.selection import group_size, select, select_listed
-from dragoman_export.weights import (
+from dragoman_export.graphs.builder import MICROSOFT, GraphBuilder, WeightFile
+from dragoman_export.graphs.precision import Int8, Precision, StoredInt8
+from dragoman_export.graphs.selection import group_size, select, select_listed
+from dragoman_export.graphs.weights import (
     DecoderLayerWeights,
     EmbeddingWeights,
     FeedForwardWeights,

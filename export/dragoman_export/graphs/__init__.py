@@ -1,0 +1,1 @@
+"""The ONNX graphs of a bundle, written from a model's weights."""

@@ -1,0 +1,1 @@
+"""Proofs that a bundle computes what its model does."""

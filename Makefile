@@ -9,9 +9,12 @@ RUN ?= runs/reverse
 IMAGE_STORE ?= /var/tmp/dragoman-image
 PROTOC := .venv-protos
 OPTIMUM := .venv-optimum
+DIST := .venv-dist
+DOCS := .venv-docs
 BENCH ?= runs/bench
 
-.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard bench bench-quick bench-parts clean
+.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard \
+	bench bench-quick bench-parts dist docs clean
 
 ## run: serve the default model on this machine, and translate with it
 run: $(VENV)/.run
@@ -90,9 +93,20 @@ bench-parts: $(VENV)/.bench
 	$(BIN)/python benchmarks/graphs.py
 	$(BIN)/python benchmarks/engine.py
 
+## dist: the source distribution and the wheel, checked, in dist/
+dist: $(DIST)/.done
+	rm -rf dist
+	$(DIST)/bin/python -m build --no-isolation --outdir dist .
+	$(DIST)/bin/python -m twine check --strict dist/*
+
+## docs: the documentation as a site, in site/; a broken link fails
+docs: $(DOCS)/.done
+	$(DOCS)/bin/python -m mkdocs build --strict --site-dir site
+
 ## clean: remove the virtual environment and what tools left behind
 clean:
-	rm -rf $(VENV) $(PROTOC) $(OPTIMUM) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PROTOC) $(OPTIMUM) $(DIST) $(DOCS) dist site
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -132,4 +146,18 @@ $(PROTOC)/.done:
 	$(PYTHON) -m venv $(PROTOC)
 	$(PROTOC)/bin/python -m pip --disable-pip-version-check install --quiet \
 		grpcio-tools==1.72.2 protobuf==6.30.2 googleapis-common-protos==1.70.0 setuptools==80.9.0
+	touch $@
+
+# The build backend is installed here, with its version pinned, so that no isolated environment has to
+# be made for each build.
+$(DIST)/.done: constraints.txt
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint constraints.txt build hatchling twine
+	touch $@
+
+$(DOCS)/.done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint constraints.txt --editable '.[docs]'
 	touch $@

@@ -25,6 +25,7 @@ RUN python3 -m venv /opt/build \
     && /opt/build/bin/pip install --no-cache-dir --constraint constraints.txt hatchling
 COPY pyproject.toml README.md LICENSE ./
 COPY protos protos
+COPY cli cli
 COPY client client
 COPY server server
 # Training and export are not copied, so their packages are not in this wheel; commands that would be

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MODEL = Path(__file__).parents[1] / "models" / "en-pt"
-DRAGOMAN = (sys.executable, "-m", "dragoman_client")
+DRAGOMAN = (sys.executable, "-m", "dragoman_cli")
 READY_SECONDS = 120.0
 MOST_GROWTH = 8.0
 """MiB, of the client's resident memory, between a tenth of the lines and the end."""

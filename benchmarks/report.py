@@ -14,7 +14,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from dragoman_client._bench_plot import BLUE, FAINT, GREEN, GRID, INK, LIGHT, RED
+from dragoman_cli.bench.plot import BLUE, FAINT, GREEN, GRID, INK, LIGHT, RED
 
 SERVED, IN_PROCESS = "dragoman over gRPC", "dragoman in process"
 COLOURS = {

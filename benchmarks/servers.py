@@ -19,7 +19,7 @@ from subjects import Subject, Text
 SERVED = "dragoman over gRPC"
 PATIENCE = 600.0
 _HERE = Path(__file__).parent
-_DRAGOMAN = (sys.executable, "-m", "dragoman_client")
+_DRAGOMAN = (sys.executable, "-m", "dragoman_cli")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 import sentencepiece
 
 from bundle_weights import read_back
-from dragoman_client._bench_texts import everyday_sentences
+from dragoman_cli.bench.texts import everyday_sentences
 from dragoman_server.bundle.manifest import GOLDEN, MANIFEST, Bundle, StoredFile, read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy

@@ -24,9 +24,9 @@ from typing import Any
 
 import machine
 import subjects
+from dragoman_cli.bench.load import Load, LoadSettings
+from dragoman_cli.bench.statistics import Statistics
 from dragoman_client import AsyncClient, Retries
-from dragoman_client._bench_load import Load, LoadSettings
-from dragoman_client._bench_statistics import Statistics
 from servers import Process, ctranslate2_server, dragoman_server, options_for
 from subjects import Subject
 

@@ -24,7 +24,7 @@ from dragoman.v1.translation_pb2_grpc import (
 from service_running import PATIENCE
 
 TOKEN = "0123456789abcdef"  # noqa: S105 - of a test
-COMMAND = (sys.executable, "-W", "error", "-m", "dragoman_client")
+COMMAND = (sys.executable, "-W", "error", "-m", "dragoman_cli")
 # Python's own way to change a process before it begins forks gRPC's threads too, and they complain.
 SMALL_FILES = ("bash", "-c", 'ulimit -f 1 && exec "$@"', "bash")
 """Before a command: it can write 1,024 bytes to a file."""

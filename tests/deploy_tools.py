@@ -12,7 +12,7 @@ import typer
 import yaml
 from typer.main import get_command
 
-from dragoman_client.commands import health
+from dragoman_cli.commands import health
 from dragoman_server.cli.serve import serve
 
 ROOT = Path(__file__).parents[1]

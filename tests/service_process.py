@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from service_running import MODEL, PATIENCE, scrape
 
-COMMAND = ("-m", "dragoman_client")
+COMMAND = ("-m", "dragoman_cli")
 SMALL = ("--rows", "4", "--max-beam", "1", "--replicas", "1", "--threads", "1")
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from dragoman_client.cli import main
+from dragoman_cli.main import main
 from dragoman_server.engine.core import Report
 from dragoman_server.engine.lane import Lane
 

@@ -32,15 +32,15 @@ from client_servers import (
     running_dragoman,
     status,
 )
+from dragoman_cli.bench.command import bench
+from dragoman_cli.bench.find_rate import RateSearch
+from dragoman_cli.bench.load import Load, LoadSettings
+from dragoman_cli.bench.plot import Tried, draw
+from dragoman_cli.bench.schedule import poisson_arrivals
+from dragoman_cli.bench.statistics import Histogram, Outcome, Statistics, Timeline
+from dragoman_cli.bench.texts import everyday_sentences, lines_of
+from dragoman_cli.bench.view import sparks
 from dragoman_client import AsyncClient, Client, ConfigurationError, Retries, Translation
-from dragoman_client._bench_find_rate import RateSearch
-from dragoman_client._bench_load import Load, LoadSettings
-from dragoman_client._bench_plot import Tried, draw
-from dragoman_client._bench_schedule import poisson_arrivals
-from dragoman_client._bench_statistics import Histogram, Outcome, Statistics, Timeline
-from dragoman_client._bench_texts import everyday_sentences, lines_of
-from dragoman_client._bench_view import sparks
-from dragoman_client.bench_command import bench
 from service_running import MODEL, PATIENCE, Running, held, serving, settings_for, wait_until
 
 ONCE = Retries(attempts=1)
@@ -541,7 +541,7 @@ def test_the_sdk_does_not_load_it() -> None:
     script = (
         "import sys, dragoman_client\n"
         "assert not [name for name in sys.modules if 'bench' in name], sys.modules\n"
-        "import dragoman_client.bench_command\n"
+        "import dragoman_cli.bench.command\n"
         "assert not {'numpy', 'matplotlib', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)

@@ -124,7 +124,7 @@ def test_scores_are_of_the_translation_alone(running: Running, directory: Path) 
 
 def test_the_command_imports_and_describes(directory: Path, tmp_path: Path) -> None:
     def dragoman(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "dragoman_client", *map(str, arguments)]
+        command = [sys.executable, "-m", "dragoman_cli", *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     bundle = tmp_path / "bundle"

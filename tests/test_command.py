@@ -4,7 +4,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 
-RUN = "import sys; from dragoman_client.cli import main; sys.argv[0] = 'dragoman'; main()"
+RUN = "import sys; from dragoman_cli.main import main; sys.argv[0] = 'dragoman'; main()"
 
 
 def dragoman(*arguments: str, without: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -73,7 +73,7 @@ def run_command(tmp_path: Path, output: Path) -> str:
     source, reference = tmp_path / "s", tmp_path / "r"
     source.write_text("\n".join(TEXTS) + "\n")
     reference.write_text("\n".join(REFERENCES) + "\n")
-    command = [sys.executable, "-m", "dragoman_client", "distil"]
+    command = [sys.executable, "-m", "dragoman_cli", "distil"]
     command += [str(trained_bundle("float32").path), "--source", str(source)]
     command += ["--reference", str(reference), "--output", str(output)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr

@@ -81,7 +81,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def evaluate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dragoman_client", "evaluate", *map(str, arguments)]
+    command = [sys.executable, "-m", "dragoman_cli", "evaluate", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
 
 

@@ -307,7 +307,7 @@ def test_the_same_checkpoint_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def dragoman(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dragoman_client", *map(str, arguments)]
+    command = [sys.executable, "-m", "dragoman_cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
 
 

@@ -26,7 +26,10 @@ def loaded_by(package: str) -> set[str]:
 @pytest.mark.parametrize(
     ("package", "forbidden"),
     [
-        ("dragoman_client", {"numpy", "torch", "onnxruntime", "sentencepiece", "matplotlib"}),
+        (
+            "dragoman_client",
+            {"typer", "rich", "numpy", "torch", "onnxruntime", "sentencepiece", "matplotlib"},
+        ),
         ("dragoman_server", {"torch", "dragoman_training"}),
     ],
 )
@@ -49,7 +52,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
-    assert {"dragoman_client", "dragoman_server", "dragoman_training"} <= loaded
+    assert {"dragoman_cli", "dragoman_server", "dragoman_training"} <= loaded
     assert loaded.isdisjoint({"torch", "onnxruntime", "numpy", "matplotlib", "rich"})
 
 

@@ -21,7 +21,7 @@ RECIPE = Path(__file__).parent.parent / "recipes" / "reverse.toml"
 
 
 def dragoman(*arguments: str | Path) -> str:
-    command = [sys.executable, "-m", "dragoman_client", *map(str, arguments)]
+    command = [sys.executable, "-m", "dragoman_cli", *map(str, arguments)]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout

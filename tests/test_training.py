@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-DRAGOMAN = [sys.executable, "-m", "dragoman_client"]
+DRAGOMAN = [sys.executable, "-m", "dragoman_cli"]
 
 RECIPE = """
 seed = 3

@@ -261,6 +261,13 @@ def errors() -> list[Any]:
             Query(f"{total('reason', 'rejected_total', _ALL)} > 0", "{{reason}}"),
         ),
         graph(
+            "Translated again, by what was wrong",
+            "reqps",
+            "Sentences whose first translation was empty, repeated itself, had other numbers, or "
+            "lost what was to be kept.",
+            Query(f"{total('reason', 'retried_sentences_total', _MODEL)} > 0", "{{reason}}"),
+        ),
+        graph(
             "Heartbeat of the engines",
             "s",
             "Since the last sign of life of a lane that has work. At --stall the server ends.",

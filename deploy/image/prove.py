@@ -271,7 +271,10 @@ def prove_confinement(running: Running) -> None:
     check("dragoman" in names and not names & {"torch", "onnx", "pip"}, "no torch, onnx or pip")
     _, found = running.execute("find", "/opt/dragoman", "-name", "dragoman_*", "-type", "d")
     packages = sorted(path.rpartition("/")[2] for path in found.splitlines())
-    check(packages == ["dragoman_client", "dragoman_server"], f"only {' and '.join(packages)}")
+    check(
+        packages == ["dragoman_cli", "dragoman_client", "dragoman_server"],
+        f"only {' and '.join(packages)}",
+    )
     _, text = running.execute("dragoman", "--help")
     check("serve" in text and "train" not in text, "only commands of server and client are offered")
 

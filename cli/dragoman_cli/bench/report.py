@@ -6,8 +6,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from dragoman_client._bench_run import Run
-from dragoman_client._bench_view import milliseconds, print_report, summary
+from dragoman_cli.bench.run import Run
+from dragoman_cli.bench.view import milliseconds, print_report, summary
 
 FORMAT = 1
 """Changes where a name of the JSON goes or gets another meaning."""

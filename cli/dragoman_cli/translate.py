@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman_client._client import Client
-from dragoman_client._endpoint_options import (
+from dragoman_cli.commands import ModelOption, SourceOption, TargetOption
+from dragoman_cli.endpoint_options import (
     DEFAULT_ADDRESS,
     AddressOption,
     RootsOption,
@@ -22,22 +22,22 @@ from dragoman_client._endpoint_options import (
     TokenOption,
     connected,
 )
-from dragoman_client._errors import (
-    CallError,
-    ConfigurationError,
-    InvalidRequestError,
-    ServerError,
-)
-from dragoman_client._line_files import (
+from dragoman_cli.line_files import (
     ResumableOutput,
     StandardOutput,
     descriptor_lines,
     read_lines,
     sha256,
 )
+from dragoman_client._client import Client
+from dragoman_client._errors import (
+    CallError,
+    ConfigurationError,
+    InvalidRequestError,
+    ServerError,
+)
 from dragoman_client._options import Options
 from dragoman_client._results import Translation
-from dragoman_client.commands import ModelOption, SourceOption, TargetOption
 
 SOME_FAILED = 5
 """Exit code where some lines have no translation."""

@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+from dragoman_cli.line_files import read_lines
 from dragoman_client._errors import ConfigurationError
-from dragoman_client._line_files import read_lines
 
 _WHO = (
     *("My sister", "The old man", "Our neighbour", "A friend of mine", "The teacher", "Tom"),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman_client._endpoint_options import (
+from dragoman_cli.endpoint_options import (
     DEFAULT_ADDRESS,
     AddressOption,
     RootsOption,
@@ -146,8 +146,8 @@ def alignment(
 
     Example: dragoman alignment "Where is the station?" --output station.png
     """
-    from dragoman_client._heat_map import draw
-    from dragoman_client._pictures import check_picture
+    from dragoman_cli.heat_map import draw
+    from dragoman_cli.pictures import check_picture
 
     check_picture(output)
     with connected(address, token, tls, root_certificates, timeout) as client:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dragoman_client._pictures import save
+from dragoman_cli.pictures import save
 from dragoman_client._results import Alignment
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from dragoman_cli.diagnosis import why_unreachable
 from dragoman_client._client import Client
 from dragoman_client._connection import TLS
-from dragoman_client._diagnosis import why_unreachable
 from dragoman_client._errors import (
     AuthenticationError,
     CallError,

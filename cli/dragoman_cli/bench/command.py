@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman_client._endpoint_options import (
+from dragoman_cli.commands import ModelOption, SourceOption, TargetOption
+from dragoman_cli.endpoint_options import (
     DEFAULT_ADDRESS,
     AddressOption,
     RootsOption,
@@ -16,14 +17,13 @@ from dragoman_client._endpoint_options import (
     TokenOption,
     connected,
 )
+from dragoman_cli.main import INTERRUPTED
 from dragoman_client._errors import ConfigurationError
 from dragoman_client._options import Options
-from dragoman_client.cli import INTERRUPTED
-from dragoman_client.commands import ModelOption, SourceOption, TargetOption
 
 if TYPE_CHECKING:  # what it needs is imported when it is called
+    from dragoman_cli.bench.run import Run
     from dragoman_client._async_client import AsyncClient
-    from dragoman_client._bench_run import Run
 
 NONE_MET = 5
 """Exit code where no rate meets the target."""
@@ -145,10 +145,10 @@ def bench(
     something asked for is wrong; 3, no server, or all calls were refused; 4, the server failed all
     calls; 5, no rate meets the target; 130, Ctrl-C.
     """
-    from dragoman_client._bench_load import LoadSettings
-    from dragoman_client._bench_run import Run
-    from dragoman_client._bench_texts import everyday_sentences, lines_of
-    from dragoman_client._pictures import check_picture
+    from dragoman_cli.bench.load import LoadSettings
+    from dragoman_cli.bench.run import Run
+    from dragoman_cli.bench.texts import everyday_sentences, lines_of
+    from dragoman_cli.pictures import check_picture
 
     _check(target_p95, file)
     if find_rate:
@@ -196,24 +196,22 @@ def bench(
         raise typer.Exit(NONE_MET)
 
 
-def _show(run: "Run", target: float | None, as_json: bool, plot: Path | None) -> None:
-    from dragoman_client import _bench_plot, _bench_report
+def _show(run: "Run", target: float | None, as_json: bool, picture: Path | None) -> None:
+    from dragoman_cli.bench import plot, report
 
     if as_json:
-        typer.echo(json.dumps(_bench_report.as_json(run), indent=2))
+        typer.echo(json.dumps(report.as_json(run), indent=2))
     else:
-        _bench_report.print_run(run)
-    if plot:
+        report.print_run(run)
+    if picture:
         trials = [
-            _bench_plot.Tried(trial.rate, trial.load.statistics.latency.percentile(95), trial.met)
+            plot.Tried(trial.rate, trial.load.statistics.latency.percentile(95), trial.met)
             for trial in run.trials
         ]
         load = run.shown
-        _bench_plot.draw(
-            load.statistics, run.title(load.settings), plot, trials=trials, target=target
-        )
+        plot.draw(load.statistics, run.title(load.settings), picture, trials=trials, target=target)
         if not as_json:
-            typer.echo(str(plot))
+            typer.echo(str(picture))
 
 
 def _check(target_p95: float | None, file: Path | None) -> None:

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dragoman_cli.bench.find_rate import RateSearch
+from dragoman_cli.bench.load import Load, LoadSettings
+from dragoman_cli.bench.view import Watch, live_view
 from dragoman_client._async_client import AsyncClient
-from dragoman_client._bench_find_rate import RateSearch
-from dragoman_client._bench_load import Load, LoadSettings
-from dragoman_client._bench_view import Watch, live_view
 
 _MET = 0.95
 """Of all calls, those that have to be answered within the target: a failed one is late."""

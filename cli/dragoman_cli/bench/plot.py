@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman_client._bench_statistics import PERCENTILES, Histogram, Statistics
-from dragoman_client._pictures import save
+from dragoman_cli.bench.statistics import PERCENTILES, Histogram, Statistics
+from dragoman_cli.pictures import save
 
 INK, FAINT, GRID = "#1d2733", "#6b7785", "#e3e8ee"
 BLUE, LIGHT, RED, GREEN = "#2166ac", "#92c5de", "#c0392b", "#3a923a"

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from dragoman_cli.bench.schedule import poisson_arrivals
+from dragoman_cli.bench.statistics import Outcome, Statistics
 from dragoman_client._async_client import AsyncClient
-from dragoman_client._bench_schedule import poisson_arrivals
-from dragoman_client._bench_statistics import Outcome, Statistics
 from dragoman_client._errors import CallError, ConfigurationError
 from dragoman_client._results import Translation
 

@@ -96,7 +96,7 @@ def _name_extra(error: ModuleNotFoundError, commands: list[EntryPoint]) -> str:
     missing = (error.name or "").partition(".")[0]
     if entry is None or missing.startswith("dragoman_"):
         raise error
-    extra = entry.module.partition(".")[0].removeprefix("dragoman_").replace("client", "cli")
+    extra = entry.module.partition(".")[0].removeprefix("dragoman_")
     return f"'{called}' needs {missing}: pip install 'dragoman[{extra}]'"
 
 

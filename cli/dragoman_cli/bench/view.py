@@ -13,8 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dragoman_client._bench_load import Load
-from dragoman_client._bench_statistics import PERCENTILES, Histogram, Statistics
+from dragoman_cli.bench.load import Load
+from dragoman_cli.bench.statistics import PERCENTILES, Histogram, Statistics
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARKS = 60

@@ -1,0 +1,5 @@
+"""``python -m dragoman_cli`` is the ``dragoman`` command."""
+
+from dragoman_cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""``dragoman bench``: load on a server, and how long people wait."""

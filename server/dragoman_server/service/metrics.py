@@ -125,6 +125,8 @@ class Metrics:
             metric.labels(name)
         for outcome in OUTCOMES:
             self.sentences.labels(name, outcome)
+        for reason in RETRIES:
+            self.retried.labels(name, reason)
         self.cache_bytes.labels(name).set(engine.buffer_bytes)
         self.rows.labels(name).set(engine.resolved.replicas * engine.resolved.rows_per_lane)
         self.models.labels(name).info(
@@ -188,10 +190,9 @@ class Metrics:
 
     def retries_of(self, model: str) -> Callable[[str], None]:
         """Return what counts the sentences of a model that are translated again."""
-        counters = {reason: self.retried.labels(model, reason) for reason in RETRIES}
 
         def count(reason: str) -> None:
-            counters[reason].inc()
+            self.retried.labels(model, reason).inc()
 
         return count
 

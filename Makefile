@@ -101,7 +101,7 @@ dist: $(DIST)/.done
 
 ## docs: the documentation as a site, in site/; a broken link fails
 docs: $(DOCS)/.done
-	$(DOCS)/bin/python -m mkdocs build --strict --site-dir site
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --site-dir site
 
 ## clean: remove the virtual environment and what tools left behind
 clean:
@@ -156,6 +156,7 @@ $(DIST)/.done: constraints.txt
 		--constraint constraints.txt build hatchling twine
 	touch $@
 
+# The theme would print at each build that it is maintained until May 2027 and has a successor.
 $(DOCS)/.done: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet \

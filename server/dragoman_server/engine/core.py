@@ -13,6 +13,15 @@ import numpy.typing as npt
 MAX_SUPPRESSED = 256
 
 
+class FieldError(ValueError):
+    """An option or a sentence that can't be taken: which field it is, and what is wrong with it."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
+        self.field = field
+        self.problem = problem
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """Draw each token instead of taking the best."""
@@ -27,13 +36,13 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not 0.01 <= self.temperature <= 100:
-            raise ValueError(f"temperature is {self.temperature}: it must be from 0.01 to 100")
+            raise FieldError("temperature", f"is {self.temperature}: it must be from 0.01 to 100")
         if self.top_k < 0:
-            raise ValueError(f"top_k is {self.top_k}: it must be at least 0")
+            raise FieldError("top_k", f"is {self.top_k}: it must be at least 0")
         if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p is {self.top_p}: it must be above 0 and at most 1")
+            raise FieldError("top_p", f"is {self.top_p}: it must be above 0 and at most 1")
         if self.seed is not None and not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed is {self.seed}: it must be from 0 to 2^64 - 1")
+            raise FieldError("seed", f"is {self.seed}: it must be from 0 to 2^64 - 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,34 +73,37 @@ class Options:
     """Also say which source tokens each token was translated from."""
 
     def __post_init__(self) -> None:
-        for name, least in (
+        for name, minimum in (
             ("beam", 1),
             ("n_best", 1),
             ("no_repeat_ngram", 0),
             ("min_tokens", 0),
         ):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least {least}")
+            if getattr(self, name) < minimum:
+                problem = f"is {getattr(self, name)}: it must be at least {minimum}"
+                raise FieldError(name, problem)
         if self.n_best > self.beam:
-            raise ValueError(f"n_best is {self.n_best}: it must be at most beam, {self.beam}")
+            raise FieldError("n_best", f"is {self.n_best}: it must be at most beam, {self.beam}")
         if self.max_tokens is not None and self.max_tokens <= self.min_tokens:
-            raise ValueError(
-                f"max_tokens is {self.max_tokens}: it must be above min_tokens, {self.min_tokens}"
+            raise FieldError(
+                "max_tokens",
+                f"is {self.max_tokens}: it must be above min_tokens, {self.min_tokens}",
             )
         if not 0 <= self.length_penalty <= 10:
-            raise ValueError(f"length_penalty is {self.length_penalty}: it must be from 0 to 10")
+            raise FieldError("length_penalty", f"is {self.length_penalty}: it must be from 0 to 10")
         if not 0.01 <= self.repetition_penalty <= 100:
-            raise ValueError(
-                f"repetition_penalty is {self.repetition_penalty}: it must be from 0.01 to 100"
+            raise FieldError(
+                "repetition_penalty",
+                f"is {self.repetition_penalty}: it must be from 0.01 to 100",
             )
         # Each is a number for every row of a step, so there can't be any number of them.
         object.__setattr__(self, "suppressed", tuple(sorted({*self.suppressed})))
         if len(self.suppressed) > MAX_SUPPRESSED:
-            raise ValueError(
-                f"suppressed has {len(self.suppressed)} tokens: it may have {MAX_SUPPRESSED}"
+            raise FieldError(
+                "suppressed", f"has {len(self.suppressed)} tokens: it may have {MAX_SUPPRESSED}"
             )
         if self.sampling is not None and self.beam > 1:
-            raise ValueError(f"beam is {self.beam}: sampling needs a beam of 1")
+            raise FieldError("beam", f"is {self.beam}: sampling needs a beam of 1")
 
 
 GREEDY = Options()
@@ -112,7 +124,7 @@ class Sentence:
 
     def __post_init__(self) -> None:
         if self.target is not None and self.prefix:
-            raise ValueError("prefix and target are both given: a target is scored as it is")
+            raise FieldError("prefix", "and target are both given: a target is scored as it is")
 
 
 class Finish(Enum):

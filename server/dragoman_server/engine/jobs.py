@@ -3,18 +3,13 @@
 import secrets
 
 from dragoman_server.bundle.manifest import Manifest
-from dragoman_server.engine.core import Options, Sentence, Ticket
+from dragoman_server.engine.core import FieldError, Options, Sentence, Ticket
 from dragoman_server.engine.rows import Job
 from dragoman_server.runtime.reference_search import default_limit
 
 
-class SentenceError(ValueError):
-    """A sentence or option that this model can't take; ``field`` says which."""
-
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field} {problem}")
-        self.field = field
-        self.problem = problem
+class SentenceError(FieldError):
+    """A sentence or option that this model can't take."""
 
 
 class JobMaker:

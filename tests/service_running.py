@@ -341,8 +341,8 @@ def full(running: Running) -> Iterator[list[Any]]:
 
 def teach_pace(running: Running, tokens_per_second: int = 1000) -> None:
     """As if the first model had been busy for a while: it knows how long a queue would take."""
-    backlog = next(iter(running.server.models)).dispatcher._backlog
-    running.on_loop(lambda: backlog.add(time.monotonic(), 60 * tokens_per_second, 60.0))
+    speed = running.engine.speed
+    running.on_loop(lambda: speed.add_turn(time.monotonic(), 60 * tokens_per_second, 60.0))
 
 
 def variant(directory: Path, name: str, source: str = "en", target: str = "pt") -> Path:

@@ -57,11 +57,11 @@ def test_a_short_sentence_does_not_wait_for_long_ones() -> None:
 
 def test_the_pace_is_learned_from_what_is_answered() -> None:
     with running(seeded_bundle(), one_lane()) as watched:
-        assert watched.engine.pace == 0
+        assert watched.engine.speed.pace == 0
         request = watched.engine.submit(sentences(1, seed=3), forced_length(20))
         (answer,) = watched.answers_of(request)
         held = answer.timing.finished - answer.timing.admitted
-        assert watched.engine.pace == pytest.approx(1.25 * held / (answer.source_tokens + 1))
+        assert watched.engine.speed.pace == pytest.approx(1.25 * held / (answer.source_tokens + 1))
 
 
 @pytest.mark.parametrize("beam", [1, 8])

@@ -6,7 +6,6 @@ import pytest
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Report
-from dragoman_server.service.backlog import Backlog
 from dragoman_server.service.settings import Limits
 from service_running import (
     PATIENCE,
@@ -154,19 +153,3 @@ def test_what_was_admitted_is_not_refused_when_it_is_done_again(
         after.open()
         assert list(call.result(PATIENCE).translations) == [expected]
         assert all(each.result(PATIENCE).translations for each in others)
-
-
-def test_a_pace_is_known_after_half_a_second_of_work_and_forgotten_after_ten() -> None:
-    backlog = Backlog()
-    assert backlog.wait(100, lanes=1) is None
-    backlog.add(0.0, 40, 0.4)
-    assert backlog.wait(100, lanes=1) is None
-    backlog.add(1.0, 60, 0.6)
-    assert backlog.wait(200, lanes=1) == pytest.approx(2.0)
-    assert backlog.wait(200, lanes=4) == pytest.approx(0.5)
-    backlog.add(10.5, 0, 0.9)  # a turn that read nothing; the first is too old
-    assert backlog.wait(200, lanes=1) == pytest.approx(200 / (60 / 1.5))
-    for _ in range(10_000):
-        backlog.add(11.0, 1, 0.001)
-    assert len(backlog._turns) <= 4096
-    assert backlog.tokens_per_second(1) == pytest.approx(1000)

@@ -32,6 +32,7 @@ from dragoman_server.engine.rows import Job
 from dragoman_server.engine.sampling import LISTED
 from dragoman_server.engine.scheduler import Need, Scheduler, SchedulerSettings, Turn
 from dragoman_server.engine.settings import EngineSettings
+from dragoman_server.engine.speed import Speed
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 
 log = logging.getLogger(__name__)
@@ -39,10 +40,6 @@ log = logging.getLogger(__name__)
 Deliver = Callable[[Report], None]
 """Takes the reports of all lanes, each in the lane's own thread; the lane waits for it."""
 
-_PACE_WEIGHT = 1 / 16
-"""Of the newest sentence in the pace."""
-_PACE_MARGIN = 1.25
-"""Some take longer than others."""
 _CLOSING_SECONDS = 10.0
 """How long a closing engine waits for the calls that are running before it interrupts them."""
 
@@ -101,7 +98,8 @@ class Engine:
         self._owed = 0
         """Sentences whose answer has not been delivered."""
         self._requests = 0
-        self._mean_pace = 0.0
+        self.speed = Speed()
+        """How fast the lanes work, for those who have to know how long a queue takes."""
         self._changed = threading.Condition()
         self._is_open = True
         self._stopping = False
@@ -147,11 +145,6 @@ class Engine:
     @property
     def used_rows(self) -> int:
         return self._scheduler.used_rows
-
-    @property
-    def pace(self) -> float:
-        """Seconds for which a sentence holds its rows, for each source token: lately, at most."""
-        return _PACE_MARGIN * self._mean_pace
 
     def status(self) -> list[LaneStatus]:
         now = time.monotonic()
@@ -264,7 +257,7 @@ class Engine:
                 return
             began = self._heartbeats[lane.number] = time.monotonic()
             self._busy[lane.number] = True
-            turn = self._scheduler.turn(lane.number, began, self.pace)
+            turn = self._scheduler.turn(lane.number, began, self.speed.pace)
             jobs = [self._jobs.pop(ticket) for ticket in turn.admitted]
             dropped = [(self._jobs.pop(ticket), why) for ticket, why in turn.dropped]
         report = Report(lane.number)
@@ -274,7 +267,10 @@ class Engine:
         self._work(lane, turn, jobs, report)
         self._release(report)
         report.graph_seconds = lane.graphs.seconds - graph_seconds
-        report.turn_seconds = time.monotonic() - began
+        ended = time.monotonic()
+        report.turn_seconds = ended - began
+        with self._changed:
+            self.speed.add_turn(ended, report.source_tokens, report.turn_seconds)
         self._hand_over(report)
 
     def _work(self, lane: Lane, turn: Turn, jobs: list[Job], report: Report) -> None:
@@ -298,14 +294,9 @@ class Engine:
                 self._scheduler.release(answer.ticket for answer in report.answers)
                 for answer in report.answers:
                     if not answer.failure:
-                        self._learn_pace(answer)
+                        held = answer.timing.finished - answer.timing.admitted
+                        self.speed.add_sentence(answer.source_tokens + 1, held)
                 self._changed.notify_all()
-
-    def _learn_pace(self, answer: Answer) -> None:
-        held = answer.timing.finished - answer.timing.admitted
-        newest = held / (answer.source_tokens + 1)
-        weight = _PACE_WEIGHT if self._mean_pace else 1.0
-        self._mean_pace += weight * (newest - self._mean_pace)
 
     def _hand_over(self, report: Report) -> None:
         try:

@@ -15,7 +15,6 @@ from dragoman_server.engine.core import Answer, NewToken, Options, Report, Sente
 from dragoman_server.engine.engine import Engine, EngineClosedError
 from dragoman_server.engine.scheduler import QueueFullError
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.service.backlog import Backlog
 from dragoman_server.service.errors import (
     CallError,
     ExpiredError,
@@ -109,7 +108,6 @@ class Dispatcher:
         self._handed_over = [0.0] * len(self.engine.lanes)
         """When each lane last did."""
         self._works: dict[int, Work] = {}
-        self._backlog = Backlog()
         self._room = asyncio.Event()
         self._failure: Callable[[], CallError] | None = None
 
@@ -184,7 +182,7 @@ class Dispatcher:
         if tokens and priority != BULK:  # it goes before what bulk streams have waiting
             bulk = [work for work in list(self._works.values()) if work.priority == BULK]
             tokens = max(0, tokens - sum(work.owed_tokens for work in bulk))
-        return self._backlog.wait(tokens, engine.resolved.replicas) if tokens else 0.0
+        return engine.speed.wait(tokens, engine.resolved.replicas) if tokens else 0.0
 
     def retry_seconds(self) -> float:
         """When to come back: all that waits now has been read by then."""
@@ -214,7 +212,7 @@ class Dispatcher:
             raise ExpiredError("the deadline has passed")
         wait = self.expected_wait(priority)
         # Where nothing waits, it is taken: what it would take is known from fuller times only.
-        if wait and _WAIT_MARGIN * wait + self.engine.pace * longest > left:
+        if wait and _WAIT_MARGIN * wait + self.engine.speed.pace * longest > left:
             raise ExpiredError(
                 "the deadline can't be met: the queue is longer", reason="DEADLINE_UNREACHABLE"
             )
@@ -244,7 +242,6 @@ class Dispatcher:
     def _receive(self, reports: Sequence[Report]) -> None:
         assert self._observe is not None
         for report in reports:
-            self._backlog.add(time.monotonic(), report.source_tokens, report.turn_seconds)
             events: list[NewToken | Answer] = [*report.tokens, *report.answers]
             for event in events:
                 if work := self._works.get(event.ticket.request):

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from dragoman_export.proofs.batch_invariance import compare_company
-from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import Decoded, beam, greedy
 from dragoman_training.batch import pad_sources

@@ -16,7 +16,7 @@ from torch import nn
 
 from dragoman_export.graphs.weights import LinearWeights, NormWeights, weights_for_graphs
 from dragoman_server.bundle.graph_io import DECODER, ENCODER
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_training.attention import MultiHeadAttention
 from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward
 from dragoman_training.settings import TransformerSettings

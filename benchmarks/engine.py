@@ -27,7 +27,7 @@ import numpy as np
 
 import ctranslate2_calls
 import ctranslate2_model
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator

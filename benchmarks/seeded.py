@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from dragoman_export.export import write_graphs
-from dragoman_server.bundle.manifest import SHORTLIST, Bundle, Manifest, SpecialIds
+from dragoman_server.bundle.manifest import SHORTLIST, Manifest, SpecialIds
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.settings import PRESETS, TransformerSettings
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN

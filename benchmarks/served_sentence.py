@@ -28,7 +28,7 @@ from typing import Any
 import machine
 import subjects
 from dragoman_client import AsyncClient, Translation
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.settings import available_cores
 from servers import PATIENCE, dragoman_server, options_for
 from subjects import Subject

@@ -17,7 +17,9 @@ import sentencepiece
 
 from bundle_weights import read_back
 from dragoman_cli.bench.texts import everyday_sentences
-from dragoman_server.bundle.manifest import GOLDEN, MANIFEST, Bundle, StoredFile, read_bundle
+from dragoman_server.bundle.golden import GOLDEN
+from dragoman_server.bundle.manifest import MANIFEST, StoredFile
+from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_training.files import sha256

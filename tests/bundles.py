@@ -11,7 +11,7 @@ import torch
 
 from conftest import tiny_model
 from dragoman_export.export import ExportSettings, ParallelSample, export_bundle
-from dragoman_server.bundle.manifest import Bundle, read_bundle
+from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_training.batch import Batch
 from dragoman_training.checkpoint import Checkpoint, weights_of
 from dragoman_training.objective import Objective

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from conftest import random_sources, tiny_model
 from dragoman_export.export import write_graphs
-from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Bundle, Manifest, SpecialIds
+from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, SpecialIds
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentence, Ticket
 from dragoman_server.engine.engine import Engine

@@ -13,7 +13,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from dragoman_server.bundle.manifest import MANIFEST, Bundle, Manifest
+from dragoman_server.bundle.manifest import MANIFEST, Manifest
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.core import Options, Report, Sampling, Sentence, Ticket
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings

@@ -22,7 +22,7 @@ from dragoman_export.export import ExportSettings, export_origin
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.proofs.batch_invariance import compare_company
 from dragoman_export.source import Origin
-from dragoman_server.bundle.manifest import Bundle, read_bundle
+from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.engine.core import Hypothesis, Options, Sentence
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import beam, greedy

@@ -16,7 +16,7 @@ from dragoman_export.errors import ExportError
 from dragoman_export.export import ExportSettings, export_origin
 from dragoman_export.hf.exporter import old_ids, write_directory
 from dragoman_export.hf.importer import ImportSettings, read_origin
-from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import beam, greedy
 from dragoman_training.batch import Batch, pad_sources

@@ -14,7 +14,7 @@ import torch
 from dragoman_client import Client, Options
 from dragoman_export.errors import ExportError
 from dragoman_export.hf_commands import import_hf
-from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.bundle.reading import read_bundle
 from hf_models import save_m2m100, save_marian, sentences
 from service_running import few_rows, serving, settings_for
 

@@ -13,7 +13,7 @@ from dragoman_client import Client, Options
 from dragoman_export.export import ExportSettings, export_origin
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.source import Origin
-from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import default_limit, greedy
 from hf_models import save_m2m100, save_marian, sentences

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from bundles import export, seeded_model, trained_bundle
 from dragoman_server.bundle.external_data import external_files
-from dragoman_server.bundle.manifest import Manifest, read_bundle
+from dragoman_server.bundle.manifest import Manifest
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.golden_check import replay
 from dragoman_server.runtime.graphs import Graphs, GraphSettings

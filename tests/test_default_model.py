@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator

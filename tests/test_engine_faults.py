@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from conftest import VOCABULARY, random_sources, tiny_model
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.core import Answer, Failure, Options, Report, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from engine_bundles import (

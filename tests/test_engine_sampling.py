@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conftest import VOCABULARY, tiny_model
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.core import Options, Sampling, Sentence
 from dragoman_server.engine.sampling import LISTED, uniform
 from dragoman_server.engine.translator import Translator

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conftest import tiny_model
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist, read_shortlist
 from dragoman_server.engine.core import Answer, Options, Sampling, Sentence
 from dragoman_server.engine.settings import EngineSettings

@@ -33,7 +33,7 @@ from dragoman_export.graphs.builder import GraphBuilder
 from dragoman_export.graphs.precision import Float
 from dragoman_export.proofs.batch_invariance import Lanes, bits_of, check_company, compare_company
 from dragoman_server.bundle.graph_io import GRAPHS
-from dragoman_server.bundle.manifest import Bundle, read_bundle
+from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.adjustments import Adjustments
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
@@ -432,7 +432,8 @@ def test_rows_and_ids_out_of_range_are_refused() -> None:
 MEASURE = """
 import sys
 from pathlib import Path
-from dragoman_server.bundle.manifest import Bundle, Manifest
+from dragoman_server.bundle.manifest import Manifest
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 
 def resident():

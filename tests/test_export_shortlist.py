@@ -14,7 +14,8 @@ from dragoman_client import Client, Options
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, LexiconText, export_bundle
 from dragoman_export.lexicon import LexiconSettings
-from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, StoredFile, read_bundle
+from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, StoredFile
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.bundle.shortlist import Shortlist, read_shortlist
 from dragoman_server.engine.engine import Engine
 from dragoman_server.errors import BundleError

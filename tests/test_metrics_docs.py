@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.grpc_api.handlers import RPCS

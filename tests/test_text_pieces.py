@@ -10,7 +10,7 @@ import sentencepiece as spm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_server.bundle.manifest import Bundle, read_bundle
+from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.text.vocabulary import Pieces, TextStream, load_pieces
 from test_tokenizer import SENTENCES, TRAINED

@@ -17,7 +17,7 @@ from types import TracebackType
 from sacrebleu.metrics.chrf import CHRF
 
 from dragoman_export.errors import ExportError
-from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.engine.core import Answer, Options, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Pending, Translator
@@ -48,7 +48,9 @@ class Teacher:
             for name in (manifest.source_tokenizer, manifest.target_tokenizer)
         )
         self._longest = manifest.max_source_tokens - 1
-        self._translator = Translator(bundle, EngineSettings(max_waiting=(_IN_FLIGHT + 1) * _CHUNK))
+        self._translator = Translator(
+            bundle, EngineSettings(max_waiting_sentences=(_IN_FLIGHT + 1) * _CHUNK)
+        )
 
     def __enter__(self) -> "Teacher":
         self._translator.__enter__()

@@ -31,19 +31,18 @@ from dragoman_export.proofs.verify import (
     translate_listed,
 )
 from dragoman_export.source import Origin, origin_of
+from dragoman_server.bundle.golden import GOLDEN
 from dragoman_server.bundle.graph_io import COLUMNS, DECODER, ENCODER, LISTED, MOVE
 from dragoman_server.bundle.manifest import (
-    GOLDEN,
     MANIFEST,
     PRECISIONS,
     SHORTLIST,
     WEIGHTS,
-    Bundle,
     Dimensions,
     Manifest,
     StoredFile,
-    read_bundle,
 )
+from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.checkpoint import Checkpoint

@@ -12,7 +12,8 @@ import torch
 
 from dragoman_export.errors import VerificationError
 from dragoman_server.bundle.graph_io import cross_caches
-from dragoman_server.bundle.manifest import Bundle, Manifest
+from dragoman_server.bundle.manifest import Manifest
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.core import Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator

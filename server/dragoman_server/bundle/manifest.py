@@ -1,25 +1,16 @@
-"""Bundles: directories that hold a model to serve, and say all about it.
+"""A bundle's manifest: all that a bundle says about itself, as dataclasses and as JSON."""
 
-A bundle is checked whole before anything in it is used: the manifest's version, that every file is
-there with its size and hash and nothing else is, and that the graphs refer to no file but the
-weights. The reader needs neither PyTorch nor onnx.
-"""
-
-import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dragoman_server.bundle.external_data import external_files
 from dragoman_server.bundle.graph_io import GRAPHS, LIST_GRAPHS
-from dragoman_server.errors import BundleError
+from dragoman_server.bundle.tables import check_within, from_table
 
 FORMAT = 1
 _LARGEST = 1 << 24
 """No size of a model is larger; a manifest that says so is wrong or means harm."""
-MANIFEST, GOLDEN, WEIGHTS = "manifest.json", "golden.json", "weights.bin"
+MANIFEST, WEIGHTS = "manifest.json", "weights.bin"
 SHORTLIST = "shortlist.npz"
 MAX_PLACEHOLDERS = 9
 PRECISIONS = ("float32", "int8", "float16")
@@ -48,7 +39,7 @@ class Dimensions:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            _within(1, _LARGEST, name, value)
+            check_within(1, _LARGEST, name, value)
         if self.width % self.heads:
             raise ValueError(f"width is {self.width}, which is no multiple of heads, {self.heads}")
 
@@ -70,20 +61,6 @@ class SpecialIds:
 class StoredFile:
     bytes: int
     sha256: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Golden:
-    """A sentence with what the graphs made of it when the bundle was verified."""
-
-    source: list[int]
-    """Ids without the end token."""
-    limit: int
-    ids: list[int]
-    token_log_probs: list[float]
-    """Of each id and of the end token."""
-    start: list[int] = field(default_factory=list)
-    """Tokens after the begin token that are no part of the translation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,18 +111,18 @@ class Manifest:
         vocabulary = min(self.dimensions.source_vocabulary, self.dimensions.target_vocabulary)
         ids = vars(self.special_ids)
         for name, value in ids.items():
-            _within(0, vocabulary - 1, name, value)
+            check_within(0, vocabulary - 1, name, value)
         if len({value for name, value in ids.items() if name != "begin"}) < len(ids) - 1:
             raise ValueError(f"special ids are not different: {ids}")
         if not isinstance(self.ends_in_beam, bool):
             raise ValueError(f"ends_in_beam is {self.ends_in_beam!r}")
         self._check_languages()
-        _within(0, self.dimensions.decoder_layers - 1, "alignment_layer", self.alignment_layer)
+        check_within(0, self.dimensions.decoder_layers - 1, "alignment_layer", self.alignment_layer)
         for name in ("max_source_tokens", "max_target_tokens"):
-            _within(1, _LARGEST, name, getattr(self, name))
+            check_within(1, _LARGEST, name, getattr(self, name))
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision {self.precision!r} is not known")
-        _within(0, MAX_PLACEHOLDERS, "placeholders", self.placeholders)
+        check_within(0, MAX_PLACEHOLDERS, "placeholders", self.placeholders)
         if self.shortlist and self.precision != "int8":
             raise ValueError(f"a shortlist is for int8, not {self.precision}")
         for name in ("quality", "provenance", "made_with"):
@@ -166,7 +143,7 @@ class Manifest:
                 if token is not None or name == "target_languages":
                     if type(token) is not int:
                         raise ValueError(f"the token of {language} is {token!r}")
-                    _within(0, vocabulary - 1, f"the token of {language}", token)
+                    check_within(0, vocabulary - 1, f"the token of {language}", token)
         places = ("source", "target") if self.target_languages else ("",)
         if self.target_language_in not in places:
             raise ValueError(f"target_language_in is {self.target_language_in!r}")
@@ -198,123 +175,11 @@ class Manifest:
         if not isinstance(table.get("files", {}), dict):
             raise ValueError("files is not a table")
         inner = {
-            "dimensions": _build(Dimensions, table.get("dimensions")),
-            "special_ids": _build(SpecialIds, table.get("special_ids")),
+            "dimensions": from_table(Dimensions, table.get("dimensions")),
+            "special_ids": from_table(SpecialIds, table.get("special_ids")),
             "files": {
-                str(name): _build(StoredFile, stored)
+                str(name): from_table(StoredFile, stored)
                 for name, stored in table.get("files", {}).items()
             },
         }
-        return _build(cls, {**table, **inner})
-
-
-def _within(least: int, most: int, name: str, value: int) -> None:
-    if not least <= value <= most:
-        raise ValueError(f"{name} is {value}: it must be from {least} to {most}")
-
-
-def _build(cls: type[Any], table: Any) -> Any:
-    if not isinstance(table, Mapping):
-        raise ValueError(f"{cls.__name__} is missing")
-    kinds = {f.name: f.type for f in fields(cls)}
-    for name, value in table.items():
-        if name not in kinds:
-            raise ValueError(f"unknown key {name!r}")
-        if kinds[name] in (int, str) and type(value) is not kinds[name]:
-            raise ValueError(f"{name} is {value!r}")
-    try:
-        return cls(**table)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """A bundle that has been checked."""
-
-    path: Path
-    manifest: Manifest
-    golden: list[Golden] = field(default_factory=list)
-
-
-def read_bundle(path: Path) -> Bundle:
-    """Check a bundle and read its manifest. ``BundleError`` names the file and the reason."""
-    if not path.is_dir():
-        raise BundleError(f"{path}: no such bundle")
-    manifest_path = path / MANIFEST
-    try:
-        manifest = Manifest.from_json(manifest_path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BundleError(f"{manifest_path}: {error.strerror}") from None
-    except (ValueError, TypeError, RecursionError) as error:
-        raise BundleError(f"{manifest_path}: {error}") from None
-    needed = {*manifest.graphs, WEIGHTS, GOLDEN}
-    needed |= {manifest.source_tokenizer, manifest.target_tokenizer}
-    needed |= {manifest.source_vocabulary, manifest.target_vocabulary, manifest.shortlist} - {""}
-    for name in sorted(needed - manifest.files.keys()):
-        raise BundleError(f"{manifest_path}: lists no {name}")
-    listed = {*manifest.files, MANIFEST}
-    for other in sorted(path.iterdir()):
-        if other.name not in listed:
-            raise BundleError(f"{other}: not listed in the manifest")
-        if other.is_symlink() or not other.is_file():
-            raise BundleError(f"{other}: not a plain file, and a bundle holds no other")
-    for name, stored in manifest.files.items():
-        _check_file(path, name, stored)
-    for name in manifest.graphs:
-        _check_references(path / name)
-    return Bundle(path, manifest, _read_golden(path / GOLDEN, manifest))
-
-
-def _read_golden(path: Path, manifest: Manifest) -> list[Golden]:
-    try:
-        golden = [
-            _build(Golden, entry)
-            for entry in json.loads(path.read_text(encoding="utf-8"))["sentences"]
-        ]
-        if not golden:
-            raise ValueError("no sentence")
-        for entry in golden:
-            _check_golden(entry, manifest)
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise BundleError(f"{path}: not golden decodings ({error})") from None
-    return golden
-
-
-def _check_golden(golden: Golden, manifest: Manifest) -> None:
-    sizes = manifest.dimensions
-    for ids, vocabulary in (
-        (golden.source, sizes.source_vocabulary),
-        ([*golden.start, *golden.ids], sizes.target_vocabulary),
-    ):
-        for token in ids:
-            _within(0, vocabulary - 1, "a token", token)
-    _within(0, manifest.max_source_tokens - 1, "source tokens", len(golden.source))
-    _within(1, manifest.max_target_tokens - len(golden.start), "limit", golden.limit)
-    if len(golden.token_log_probs) != len(golden.ids) + 1:
-        raise ValueError("not one log-probability for each token")
-
-
-def _check_file(directory: Path, name: str, stored: StoredFile) -> None:
-    if Path(name).name != name or name in ("", ".", "..") or "\0" in name:
-        raise BundleError(f"{directory / MANIFEST}: {name!r} is not a plain file name")
-    file = directory / name
-    try:
-        size = file.stat().st_size
-        if size != stored.bytes:
-            raise BundleError(f"{file}: {size} bytes, but the manifest says {stored.bytes}")
-        with file.open("rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-    except OSError as error:
-        raise BundleError(f"{file}: {error.strerror}") from None
-    if digest != stored.sha256:
-        raise BundleError(f"{file}: its content is not what the manifest says (sha256)")
-
-
-def _check_references(graph: Path) -> None:
-    try:
-        referred = external_files(graph.read_bytes())
-    except ValueError as error:
-        raise BundleError(f"{graph}: not an ONNX graph ({error})") from None
-    for name in sorted(referred - {WEIGHTS}):
-        raise BundleError(f"{graph}: refers to {name!r}, and may refer to {WEIGHTS} only")
+        return from_table(cls, {**table, **inner})

@@ -18,7 +18,7 @@ def inspect(
     """
     from rich.console import Console
 
-    from dragoman_server.bundle.manifest import read_bundle
+    from dragoman_server.bundle.reading import read_bundle
     from dragoman_server.cli.describe import describe
 
     manifest = read_bundle(bundle).manifest
@@ -36,7 +36,7 @@ def verify(
 
     Example: dragoman verify models/my
     """
-    from dragoman_server.bundle.manifest import read_bundle
+    from dragoman_server.bundle.reading import read_bundle
     from dragoman_server.errors import BundleError
     from dragoman_server.runtime.golden_check import replay
     from dragoman_server.runtime.graphs import Graphs, GraphSettings

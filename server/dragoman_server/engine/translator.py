@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentence
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.bundle.shortlist import Shortlist, shortlist_of
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.graphs import Graphs

@@ -27,7 +27,7 @@ from dragoman_server.bundle.graph_io import (
     self_caches,
     updated,
 )
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.adjustments import NO_ADJUSTMENTS, Adjustments
 from dragoman_server.runtime.arrays import Floats, Ints

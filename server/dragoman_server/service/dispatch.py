@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.core import Answer, NewToken, Options, Report, Sentence
 from dragoman_server.engine.engine import Engine, EngineClosedError
 from dragoman_server.engine.scheduler import QueueFullError

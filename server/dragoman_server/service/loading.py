@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from dragoman_server.bundle.manifest import read_bundle
+from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.errors import BundleError, ServerError
 from dragoman_server.runtime.golden_check import replay
 from dragoman_server.service.directions import Directions

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.service.directions import Direction, Directions
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.errors import (

@@ -16,7 +16,7 @@ from typing import Any
 
 from sentencepiece import SentencePieceProcessor
 
-from dragoman_server.bundle.manifest import Bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.errors import BundleError
 
 _LINE_BREAKS = str.maketrans(dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))

@@ -24,7 +24,7 @@ from service_process import Process, is_serving, started
 from service_running import PATIENCE
 
 SERVER = ("--rows", "4", "--max-beam", "2", "--replicas", "1", "--threads", "1")
-FULL = ("--queue-requests", "2")
+FULL = ("--max-waiting-requests", "2")
 """So little that a few calls at once are too many."""
 
 

@@ -218,7 +218,7 @@ def test_reports_add_up() -> None:
 
 def test_a_full_queue_refuses_a_request_and_keeps_nothing_of_it() -> None:
     gate = Gate()
-    settings = EngineSettings(rows=1, replicas=1, threads=1, max_beam=1, max_waiting=4)
+    settings = EngineSettings(rows=1, replicas=1, threads=1, max_beam=1, max_waiting_sentences=4)
     with running(seeded_bundle(), settings, gate) as watched:
         first = watched.engine.submit(sentences(1, seed=1))
         gate.wait()

@@ -30,7 +30,7 @@ CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
         ({"max_beam": 0}, "max_beam is 0: it must be at least 1"),
         ({"max_beam": 33}, "max_beam is 33: it must be at most 32"),
         ({"encode_tokens": 0}, "encode_tokens is 0: it must be at least 1"),
-        ({"max_waiting": 0}, "max_waiting is 0: it must be at least 1"),
+        ({"max_waiting_sentences": 0}, "max_waiting_sentences is 0: it must be at least 1"),
         ({"device": "tpu"}, "device is 'tpu': it must be one of cpu, cuda"),
     ],
     ids=str,

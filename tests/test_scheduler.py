@@ -46,7 +46,7 @@ class Machine(RuleBasedStateMachine):
             rows=rows,
             reserve=min(reserve, rows - 1),
             encode_tokens=encode_tokens,
-            max_waiting=40,
+            max_waiting_sentences=40,
         )
         self.scheduler = Scheduler(self.settings)
         self.now = 0
@@ -82,7 +82,7 @@ class Machine(RuleBasedStateMachine):
         wanted = [Need(min(rows, self.settings.rows), tokens) for rows, tokens in needs]
         request, deadline = self.submitted, self.now + patience
         ahead = len(self.waiting) + len(self.dropped)
-        if ahead + len(wanted) > self.settings.max_waiting:
+        if ahead + len(wanted) > self.settings.max_waiting_sentences:
             with pytest.raises(QueueFullError) as raised:
                 self.scheduler.submit(request, wanted, flow=flow, priority=priority)
             assert raised.value.waiting == ahead
@@ -473,7 +473,7 @@ def test_deadlines_of_requests_that_ended_are_forgotten() -> None:
 
 
 def test_a_full_queue_takes_a_request_whole_or_not_at_all() -> None:
-    scheduler = scheduler_of(rows=2, max_waiting=10)
+    scheduler = scheduler_of(rows=2, max_waiting_sentences=10)
     scheduler.submit(0, ones(8))
     with pytest.raises(QueueFullError, match="8 sentences wait, and 3 more exceed 10") as raised:
         scheduler.submit(1, ones(3), deadline=1.0)
@@ -486,7 +486,7 @@ def test_a_full_queue_takes_a_request_whole_or_not_at_all() -> None:
 
 def test_what_was_dropped_takes_room_until_it_is_answered() -> None:
     """Or those who submit and cancel could fill the memory while a lane stalls."""
-    scheduler = scheduler_of(rows=2, max_waiting=10)
+    scheduler = scheduler_of(rows=2, max_waiting_sentences=10)
     scheduler.submit(0, ones(8))
     scheduler.cancel(0)
     with pytest.raises(QueueFullError, match="8 sentences wait, and 3 more exceed 10"):
@@ -545,7 +545,7 @@ def test_requests_that_can_never_run_are_refused() -> None:
         ({"lanes": 0}, "lanes is 0: it must be at least 1"),
         ({"rows": 0}, "rows is 0: it must be at least 1"),
         ({"encode_tokens": 0}, "encode_tokens is 0: it must be at least 1"),
-        ({"max_waiting": 0}, "max_waiting is 0: it must be at least 1"),
+        ({"max_waiting_sentences": 0}, "max_waiting_sentences is 0: it must be at least 1"),
         ({"reserve": -1}, "reserve is -1: it must be from 0 to 63"),
         ({"rows": 8, "reserve": 8}, "reserve is 8: it must be from 0 to 7"),
     ],

@@ -34,7 +34,7 @@ from service_running import (
 )
 
 WINDOW = 8
-LIMITS = Limits(bulk_window=WINDOW, queue_requests=8)
+LIMITS = Limits(bulk_window=WINDOW, max_waiting_requests=8)
 Item = pb.TranslateBulkRequest
 
 
@@ -237,17 +237,17 @@ def test_bulk_leaves_half_of_the_queue_to_those_who_can_not_wait(running: Runnin
         wait_until(lambda: items_read(running) == 3 * WINDOW)
         for _ in range(20):
             assert running.is_healthy()
-        assert running.engine.waiting_requests == LIMITS.queue_requests // 2 + 1
+        assert running.engine.waiting_requests == LIMITS.max_waiting_requests // 2 + 1
         request = pb.TranslateRequest(texts=["Good day."], model="en-pt")
         plain = [running.stub.Translate.future(request, timeout=PATIENCE) for _ in range(3)]
-        wait_until(lambda: running.engine.waiting_requests == LIMITS.queue_requests)
+        wait_until(lambda: running.engine.waiting_requests == LIMITS.max_waiting_requests)
     assert all(call.result(PATIENCE).translations for call in [*plain, *holding])
     assert all(len(by_id(stream)) == WINDOW for stream in bulk)
     running.wait_until_idle()
 
 
 def test_bulk_leaves_half_of_the_tokens_too_and_does_not_count_in_deadlines() -> None:
-    limits = Limits(queue_tokens=400)
+    limits = Limits(max_waiting_tokens=400)
     text = " ".join(["The quick brown fox jumps over the lazy dog again and again."] * 5)
     with serving(settings_for(engine=few_rows(1), limits=limits)) as running:
         teach_pace(running)

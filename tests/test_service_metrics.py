@@ -163,7 +163,7 @@ def test_gauges_show_what_waits_and_what_runs(running: Running) -> None:
             pass
         found = running.metrics()
         assert found[f"dragoman_waiting_sentences{model}"] == 2
-        assert found[f"dragoman_waiting_source_tokens{model}"] >= 4
+        assert found[f"dragoman_waiting_tokens{model}"] >= 4
         assert found[f"dragoman_running_sentences{model}"] == 3
         assert found[f"dragoman_row_use_ratio{model}"] == 1
         assert found[f"dragoman_engine_heartbeat_age_seconds{model}"] > 0

@@ -93,7 +93,7 @@ def test_beyond_the_queue_requests_are_refused_at_once_and_what_was_admitted_is_
 ) -> None:
     """The server is a process of its own: a thousand calls at once keep their client busy."""
     wedge = tmp_path / "wedge"
-    flags = (*SMALL, "--queue-requests", str(QUEUE), "--stall", "600")
+    flags = (*SMALL, "--max-waiting-requests", str(QUEUE), "--stall", "600")
     long = pb.TranslateRequest(texts=["Hello."] * 4, options=LONG)
     with (
         started(tmp_path, *flags, wedge=wedge) as process,
@@ -144,7 +144,7 @@ def seconds_of_refusal(stub: TranslationServiceStub) -> float:
 
 
 def test_the_queue_is_bounded_by_tokens_too() -> None:
-    limits = Limits(queue_tokens=100)
+    limits = Limits(max_waiting_tokens=100)
     long = pb.TranslateRequest(texts=["One and two and three and four and five and six."] * 5)
     with serving(settings_for(engine=few_rows(1), limits=limits)) as running:
         with full(running) as holding:
@@ -159,8 +159,8 @@ def test_the_queue_is_bounded_by_tokens_too() -> None:
 def test_a_request_within_its_limits_is_taken_however_many_sentences_it_has() -> None:
     """Were it larger than the queue, it would be told to come back for ever."""
     sentences = 500
-    limits = Limits(max_source_tokens=4 * sentences, queue_tokens=100, queue_requests=1)
-    engine = few_rows(64, max_waiting=100)
+    limits = Limits(max_source_tokens=4 * sentences, max_waiting_tokens=100, max_waiting_requests=1)
+    engine = few_rows(64, max_waiting_sentences=100)
     with serving(settings_for(engine=engine, limits=limits)) as running:
         (translation,) = running.translate("\n".join(["No."] * sentences))
         assert len(translation.segments) == sentences
@@ -169,7 +169,7 @@ def test_a_request_within_its_limits_is_taken_however_many_sentences_it_has() ->
 
 
 def test_the_retry_delay_grows_with_the_backlog() -> None:
-    limits = Limits(queue_requests=1)
+    limits = Limits(max_waiting_requests=1)
     text = " ".join(["The quick brown fox jumps over the lazy dog again and again."] * 20)
     with serving(settings_for(engine=few_rows(1), limits=limits)) as running:
         teach_pace(running)

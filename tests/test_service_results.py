@@ -125,7 +125,9 @@ def test_what_was_admitted_is_not_refused_when_it_is_done_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Others came meanwhile, and the queue is full."""
-    with serving(settings_for(engine=few_rows(1), limits=Limits(queue_requests=1))) as running:
+    with serving(
+        settings_for(engine=few_rows(1), limits=Limits(max_waiting_requests=1))
+    ) as running:
         (expected,) = running.translate(MASKED, options=CUT)
         before, after = Gate(), Gate()
         engine, room = running.engine, next(iter(running.server.models)).dispatcher._room

@@ -22,8 +22,10 @@ from service_running import MODEL
 
 APP = typer.Typer(add_completion=False)
 APP.command("serve")(serve_module.serve)
-NOT_FLAGS = {"limits", "engine", "max_waiting", "max_waiting_requests", "max_waiting_tokens"}
-"""Made of others."""
+NOT_FLAGS = {"limits", "engine", "max_waiting_sentences"}
+"""Settings that are made of others."""
+OF_THE_SERVER = {f.name for f in fields(EngineSettings)} & {f.name for f in fields(Limits)}
+"""Limits of the queue: an engine is given the server's when its model is loaded."""
 
 Read = Callable[..., ServerSettings]
 
@@ -85,8 +87,8 @@ VALUES: dict[str, tuple[str, object]] = {
     "max_texts": ("12", 12),
     "max_source_tokens": ("13", 13),
     "max_target_tokens": ("14", 14),
-    "queue_requests": ("15", 15),
-    "queue_tokens": ("16", 16),
+    "max_waiting_requests": ("15", 15),
+    "max_waiting_tokens": ("16", 16),
     "max_calls": ("17", 17),
     "max_client_calls": ("18", 18),
     "max_streams": ("19", 19),
@@ -103,10 +105,11 @@ def expected() -> ServerSettings:
     def of(kind: type[Any]) -> dict[str, Any]:
         return {f.name: VALUES[f.name][1] for f in fields(kind) if f.name in VALUES}
 
+    own = {name: value for name, value in of(EngineSettings).items() if name not in OF_THE_SERVER}
     return ServerSettings(
         bundles=(Path("x"), Path("y")),
         limits=Limits(**of(Limits)),
-        engine=EngineSettings(**of(EngineSettings)),
+        engine=EngineSettings(**own),
         **of(ServerSettings),
     )
 
@@ -140,7 +143,7 @@ def test_a_flag_goes_before_the_environment_and_that_before_the_file(
     read: Read, tmp_path: Path
 ) -> None:
     file = tmp_path / "server.toml"
-    file.write_text('bundles = ["f"]\nrows = 1\nmax_texts = 1\nqueue_tokens = 1\ngrace = 1\n')
+    file.write_text('bundles = ["f"]\nrows = 1\nmax_texts = 1\nmax_waiting_tokens = 1\ngrace = 1\n')
     settings = read(
         *("x", "--rows", "3", "--config", file),
         DRAGOMAN_ROWS="2",
@@ -150,7 +153,7 @@ def test_a_flag_goes_before_the_environment_and_that_before_the_file(
     assert settings.bundles == (Path("x"),)
     assert settings.engine.rows == 3
     assert settings.limits.max_texts == 2
-    assert settings.limits.queue_tokens == 1
+    assert settings.limits.max_waiting_tokens == 1
     assert settings.grace == 1
 
 
@@ -240,7 +243,7 @@ def test_help_is_grouped() -> None:
     ]
     assert places == sorted(places)
     assert "dragoman serve models/en-pt" in result.output
-    assert "DRAGOMAN_QUEUE_REQUESTS" in result.output
+    assert "DRAGOMAN_MAX_WAITING_REQUESTS" in result.output
 
 
 def test_a_real_server_takes_them_from_all_three(tmp_path: Path) -> None:

@@ -233,8 +233,8 @@ def saturation() -> list[Any]:
         graph(
             "Tokens in the queue",
             "short",
-            "Of the source; --queue-tokens is the limit.",
-            Query(gauge("sum", "model", "waiting_source_tokens"), "{{model}}"),
+            "Of the source; --max-waiting-tokens is the limit.",
+            Query(gauge("sum", "model", "waiting_tokens"), "{{model}}"),
         ),
         graph(
             "Event loop",

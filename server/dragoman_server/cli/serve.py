@@ -1,8 +1,8 @@
 """``dragoman serve``: flags, environment and a file to settings, and the server's exit code.
 
-Every flag is also a variable of the environment and a key of the file: ``--queue-requests``,
-``DRAGOMAN_QUEUE_REQUESTS``, ``queue_requests = 64``. A flag goes before the environment, and that
-before the file.
+Every flag is also a variable of the environment and a key of the file: ``--max-texts``,
+``DRAGOMAN_MAX_TEXTS``, ``max_texts = 64``. A flag goes before the environment, and that before the
+file.
 """
 
 import os
@@ -152,11 +152,11 @@ def serve(
     max_target_tokens: Annotated[
         int, _option(_LIMITS, "max-target-tokens", "Most that a request's max_tokens may be.")
     ] = 1024,
-    queue_requests: Annotated[
-        int, _option(_LIMITS, "queue-requests", "Requests that wait, of each model.")
+    max_waiting_requests: Annotated[
+        int, _option(_LIMITS, "max-waiting-requests", "Requests that wait, of each model.")
     ] = 256,
-    queue_tokens: Annotated[
-        int, _option(_LIMITS, "queue-tokens", "Source tokens that wait, of each model.")
+    max_waiting_tokens: Annotated[
+        int, _option(_LIMITS, "max-waiting-tokens", "Source tokens that wait, of each model.")
     ] = 131_072,
     max_calls: Annotated[int, _option(_LIMITS, "max-calls", "Calls at a time.")] = 2048,
     max_client_calls: Annotated[
@@ -259,11 +259,13 @@ def _settings(given: dict[str, Any]) -> Any:
     def of(kind: type[Any]) -> dict[str, Any]:
         return {field.name: given[field.name] for field in fields(kind) if field.name in given}
 
+    limits = of(Limits)
+    engine = {name: value for name, value in of(EngineSettings).items() if name not in limits}
     try:
         return ServerSettings(
             **{**of(ServerSettings), "bundles": tuple(given["bundles"])},
-            limits=Limits(**of(Limits)),
-            engine=EngineSettings(**of(EngineSettings)),
+            limits=Limits(**limits),
+            engine=EngineSettings(**engine),
         )
     except ValueError as error:
         raise ServerError(str(error)) from None

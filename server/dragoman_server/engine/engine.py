@@ -88,7 +88,7 @@ class Engine:
                 rows=resolved.rows_per_lane,
                 reserve=settings.max_beam,
                 encode_tokens=settings.encode_tokens,
-                max_waiting=settings.max_waiting,
+                max_waiting_sentences=settings.max_waiting_sentences,
                 max_waiting_requests=settings.max_waiting_requests,
                 max_waiting_tokens=settings.max_waiting_tokens,
             )

@@ -39,7 +39,7 @@ class SchedulerSettings:
     """Rows of each lane that only a flow without any may take."""
     encode_tokens: int = 512
     """Source tokens that one admission may bring, so that running sentences wait little for it."""
-    max_waiting: int = 10_000
+    max_waiting_sentences: int = 10_000
     """Sentences."""
     max_waiting_requests: int = 10_000
     """Requests of which nothing has begun, beside those that free rows will take at once."""
@@ -49,7 +49,7 @@ class SchedulerSettings:
     def __post_init__(self) -> None:
         for name in (
             *("lanes", "rows", "encode_tokens"),
-            *("max_waiting", "max_waiting_requests", "max_waiting_tokens"),
+            *("max_waiting_sentences", "max_waiting_requests", "max_waiting_tokens"),
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
@@ -176,8 +176,10 @@ class Scheduler:
         settings = self.settings
         # What was dropped counts until it is answered, or it would pile up when lanes stall.
         waiting = self.waiting + len(self._dropped)
-        if waiting + entry.waiting > settings.max_waiting:
-            raise QueueFullError("sentences", waiting, entry.waiting, settings.max_waiting)
+        if waiting + entry.waiting > settings.max_waiting_sentences:
+            raise QueueFullError(
+                "sentences", waiting, entry.waiting, settings.max_waiting_sentences
+            )
         tokens = self.waiting_tokens + entry.waiting_tokens
         if self.waiting and tokens > settings.max_waiting_tokens:
             raise QueueFullError(

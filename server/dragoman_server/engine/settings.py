@@ -28,7 +28,7 @@ class EngineSettings:
     max_beam: int = 8
     encode_tokens: int = 512
     """Source tokens read between two steps of a lane."""
-    max_waiting: int = 10_000
+    max_waiting_sentences: int = 10_000
     """Sentences in the queue."""
     max_waiting_requests: int = 10_000
     """Requests in the queue, beside those that free rows will take at once."""
@@ -38,7 +38,7 @@ class EngineSettings:
     def __post_init__(self) -> None:
         for name in (
             *("rows", "max_beam", "encode_tokens"),
-            *("max_waiting", "max_waiting_requests", "max_waiting_tokens"),
+            *("max_waiting_sentences", "max_waiting_requests", "max_waiting_tokens"),
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")

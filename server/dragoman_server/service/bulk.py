@@ -132,8 +132,8 @@ class Bulk:
         """Half of the queue is for those who can't wait."""
         engine, limits = dispatcher.engine, self._limits
         while (
-            engine.waiting_requests > limits.queue_requests // 2
-            or engine.waiting_tokens > limits.queue_tokens // 2
+            engine.waiting_requests > limits.max_waiting_requests // 2
+            or engine.waiting_tokens > limits.max_waiting_tokens // 2
         ):
             await dispatcher.wait_for_room()
 

@@ -68,9 +68,9 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
     engine_settings = replace(
         settings.engine,
         # By tokens alone: what is within the limit of a request must not be refused for ever.
-        max_waiting=limits.queue_tokens + limits.max_source_tokens,
-        max_waiting_requests=limits.queue_requests,
-        max_waiting_tokens=limits.queue_tokens,
+        max_waiting_sentences=limits.max_waiting_tokens + limits.max_source_tokens,
+        max_waiting_requests=limits.max_waiting_requests,
+        max_waiting_tokens=limits.max_waiting_tokens,
     )
     dispatcher = Dispatcher(bundle, engine_settings)
     worst = replay(bundle, dispatcher.engine.lanes[0].graphs)

@@ -218,7 +218,7 @@ class _EngineGauges(Collector):
 _GAUGES: Sequence[tuple[str, str, Callable[[Engine], float]]] = (
     ("waiting_requests", "Requests of which nothing has begun.", lambda e: e.waiting_requests),
     ("waiting_sentences", "Sentences in the queue.", lambda e: e.waiting),
-    ("waiting_source_tokens", "Tokens of sentences in the queue.", lambda e: e.waiting_tokens),
+    ("waiting_tokens", "Tokens of sentences in the queue.", lambda e: e.waiting_tokens),
     ("running_sentences", "Sentences that hold rows.", lambda e: e.running),
     (
         "row_use_ratio",

@@ -21,9 +21,9 @@ class Limits:
     """Of all texts of a request."""
     max_target_tokens: int = 1024
     """Most that ``max_tokens`` of a request may be; the model's own limit holds besides."""
-    queue_requests: int = 256
+    max_waiting_requests: int = 256
     """Requests that wait for rows."""
-    queue_tokens: int = 131_072
+    max_waiting_tokens: int = 131_072
     """Source tokens that wait for rows."""
     max_calls: int = 2048
     """Calls at a time."""

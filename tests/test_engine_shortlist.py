@@ -14,7 +14,8 @@ from dragoman_server.engine.core import Answer, Options, Sampling, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
 from dragoman_server.errors import BundleError
-from dragoman_server.runtime.output_columns import Lists, OutputWeights
+from dragoman_server.runtime.output_columns import Lists
+from dragoman_server.runtime.output_weights import OutputWeights
 from dragoman_training.tokenizer import END
 from dragoman_training.transformer import Transformer
 from engine_bundles import bits, graph_bundle, one_lane, running, sentences

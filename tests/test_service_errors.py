@@ -17,7 +17,8 @@ from grpc import StatusCode
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Report
 from dragoman_server.grpc_api import calls
-from dragoman_server.runtime.graphs import Graphs, StepResult
+from dragoman_server.runtime.graphs import Graphs
+from dragoman_server.runtime.results import StepResult
 from dragoman_server.service.models import Models, ServedModel
 from dragoman_server.service.settings import Limits
 from service_running import (

@@ -7,7 +7,8 @@ import numpy as np
 
 from dragoman_export.errors import VerificationError
 from dragoman_server.runtime.arrays import Ints
-from dragoman_server.runtime.graphs import Graphs, StepResult
+from dragoman_server.runtime.graphs import Graphs
+from dragoman_server.runtime.results import StepResult
 
 Bits = tuple[bytes, ...]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dragoman_server.engine.core import Finish, Hypothesis
 from dragoman_server.engine.rows import Rows, Running
-from dragoman_server.runtime.graphs import StepResult
+from dragoman_server.runtime.results import StepResult
 
 Ints = npt.NDArray[np.int64]
 Move = Callable[[Ints, Ints, int], None]

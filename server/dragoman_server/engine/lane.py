@@ -18,7 +18,8 @@ from dragoman_server.engine.core import Answer, Failure, Finish, NewToken, Optio
 from dragoman_server.engine.rows import Job, Rows, Running
 from dragoman_server.runtime.adjustments import NO_ADJUSTMENTS, Adjustments
 from dragoman_server.runtime.arrays import Ints
-from dragoman_server.runtime.graphs import Graphs, StepResult
+from dragoman_server.runtime.graphs import Graphs
+from dragoman_server.runtime.results import StepResult
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dragoman_server.runtime.arrays import Ints
-from dragoman_server.runtime.graphs import Graphs, StepResult
+from dragoman_server.runtime.graphs import Graphs
+from dragoman_server.runtime.results import StepResult
 
 Hypotheses = dict[int, tuple[tuple[int, ...], tuple[float, ...]]]
 """By row: token ids, and the log-probability of each."""

@@ -1,13 +1,67 @@
-"""A graph's file as a session of onnxruntime, with the options that all graphs run under."""
+"""A bundle's graphs as sessions of onnxruntime, with the options that all of them run under."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnxruntime as ort
 
+from dragoman_server.bundle.graph_io import (
+    COLUMNS,
+    DECODER,
+    ENCODER,
+    LISTED,
+    MOVE,
+    cross_caches,
+)
+from dragoman_server.bundle.reading import Bundle
 from dragoman_server.errors import BundleError
+from dragoman_server.runtime.buffers import cache_shapes
+from dragoman_server.runtime.checks import check_caches
+from dragoman_server.runtime.output_weights import OutputWeights
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """By device."""
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The sessions of a bundle's graphs, which have its weights; lanes share them."""
+
+    encoder: ort.InferenceSession
+    decoder: ort.InferenceSession
+    move: ort.InferenceSession
+    listed: ort.InferenceSession | None = None
+    """The decoder step among the tokens of lists, where the bundle has a shortlist."""
+    output_weights: OutputWeights | None = None
+    """The output weights of all target tokens, where the bundle has a shortlist."""
+
+
+def open_sessions(bundle: Bundle, device: str, threads: int, spin: bool) -> Sessions:
+    """Open all graphs of a bundle. Raises ``BundleError`` where one is not as the manifest says."""
+
+    def opened(name: str) -> ort.InferenceSession:
+        return open_session(bundle.path / name, device, threads, spin)
+
+    manifest = bundle.manifest
+    encoder, decoder, move = map(opened, (ENCODER, DECODER, MOVE))
+    caches = cache_shapes(manifest)
+    cross = {name: caches[name] for name in cross_caches(manifest.dimensions.decoder_layers)}
+    check_caches(bundle.path / ENCODER, encoder, cross)
+    check_caches(bundle.path / DECODER, decoder, caches)
+    check_caches(bundle.path / MOVE, move, caches)
+    if not manifest.shortlist:
+        return Sessions(encoder, decoder, move)
+    listed = opened(LISTED)
+    check_caches(bundle.path / LISTED, listed, caches)
+    sizes = manifest.dimensions
+    try:
+        weights = OutputWeights.read(opened(COLUMNS), sizes.target_vocabulary, sizes.width)
+    except ValueError as error:
+        raise BundleError(f"{bundle.path / COLUMNS}: {error}") from None
+    has_biases = "column_biases" in {value.name for value in listed.get_inputs()}
+    if has_biases != (weights.biases is not None):
+        raise BundleError(f"{bundle.path / COLUMNS}: its biases are not as in {LISTED}")
+    return Sessions(encoder, decoder, move, listed, weights)
 
 
 def open_session(graph: Path, device: str, threads: int, spin: bool) -> ort.InferenceSession:

@@ -1,0 +1,38 @@
+"""Checks before memory is handed to graphs: those would read beside it without a word."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from dragoman_server.bundle.graph_io import updated
+from dragoman_server.errors import BundleError
+from dragoman_server.runtime.arrays import Ints
+
+
+def check_caches(
+    graph: Path, session: ort.InferenceSession, lines: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Memory is bound by its address: a graph that sees other shapes there would go astray."""
+    found = {value.name: tuple(value.shape[1:]) for value in session.get_inputs()}
+    found.update({value.name: tuple(value.shape[1:]) for value in session.get_outputs()})
+    for name, line in lines.items():
+        for place in (name, updated(name)):
+            if found.get(place) != line:
+                raise BundleError(
+                    f"{graph}: {place} is {found.get(place)}, but the manifest says {line}"
+                )
+
+
+def check_range(name: str, values: Ints, count: int, least: int, most: int) -> int:
+    """The graphs themselves would wrap around, cut off, or read another row. Returns the largest.
+
+    Called at every step, so by the functions that numpy's methods are made of.
+    """
+    if len(values) != count or count == 0:
+        raise ValueError(f"{len(values)} {name}, not {max(1, count)}")
+    largest = int(np.maximum.reduce(values))
+    if largest > most or np.minimum.reduce(values) < least:
+        raise ValueError(f"{name} must be from {least} to {most}")
+    return largest

@@ -13,7 +13,7 @@ import onnx
 import pytest
 import torch
 
-import dragoman_export.proofs.verify
+import dragoman_export.proofs.quality
 from bundles import (
     REFERENCES,
     SAMPLE,
@@ -282,7 +282,7 @@ def test_a_wrong_graph_leaves_no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_a_loss_of_quality_leaves_no_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(dragoman_export.proofs.verify, "MOST_BLEU_LOST", -200.0)
+    monkeypatch.setattr(dragoman_export.proofs.quality, "MOST_BLEU_LOST", -200.0)
     with pytest.raises(VerificationError, match=r"int8 loses .* BLEU on the given text"):
         export(seeded_model(), tmp_path / "b", "int8")
     assert list(tmp_path.iterdir()) == []

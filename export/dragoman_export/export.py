@@ -18,13 +18,12 @@ from dragoman_export.graphs.precision import Float, Int8, Precision
 from dragoman_export.graphs.weights import weights_for_graphs
 from dragoman_export.graphs.writer import GraphWriter
 from dragoman_export.lexicon import LexiconSettings, shortlist_from
+from dragoman_export.progress import Watch
+from dragoman_export.proofs.against_torch import RAGGED, check_against_model
 from dragoman_export.proofs.batch_invariance import check_company
 from dragoman_export.proofs.golden import golden_decodings
-from dragoman_export.proofs.verify import (
-    RAGGED,
+from dragoman_export.proofs.quality import (
     TextQuality,
-    Watch,
-    check_against_model,
     check_quality,
     compare_quality,
     translate_ids,

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_export.errors import ExportError
-from dragoman_export.proofs.verify import Watch
+from dragoman_export.progress import Watch
 from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist
 from dragoman_server.runtime.arrays import Ints
 from dragoman_training.checks import at_least, at_most

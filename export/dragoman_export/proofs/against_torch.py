@@ -3,35 +3,21 @@
 Shapes: B sentences, S source positions, T steps, V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from dragoman_export.errors import VerificationError
+from dragoman_export.progress import Watch
 from dragoman_server.bundle.graph_io import cross_caches
-from dragoman_server.bundle.manifest import Manifest
-from dragoman_server.bundle.reading import Bundle
-from dragoman_server.engine.core import Sentence
-from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.engine.translator import Translator
-from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_server.runtime.reference_search import default_limit, greedy
+from dragoman_server.runtime.graphs import Graphs
 from dragoman_training.attention import record_attention
 from dragoman_training.batch import pad_sources
-from dragoman_training.evaluation import measure
-from dragoman_training.tokenizer import BEGIN, END
+from dragoman_training.tokenizer import BEGIN
 from dragoman_training.transformer import Transformer
 
 TOLERANCE = 1e-4
 RAGGED = 16
-MOST_BLEU_LOST = 0.3
-LEAST_AGREEMENT = 0.99
-_ROWS = 64
-
-Watch = Callable[[str, int, int], None]
 
 
 def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> float:
@@ -154,110 +140,3 @@ def _compare(what: str, ours: npt.NDArray[np.floating], theirs: torch.Tensor) ->
     if not difference <= TOLERANCE * scale:  # also where it is not a number
         raise VerificationError(f"{what} differs from PyTorch by {difference:.3g}")
     return difference
-
-
-@dataclass(frozen=True)
-class TextQuality:
-    """What the bundle's graphs make of given text, beside the model in float32."""
-
-    sentences: int
-    bleu: float
-    chrf: float
-    bleu_float32: float
-    identical: float
-    """Share of sentences with the same ids as float32."""
-    token_agreement: float
-    """Share of tokens equal to those of float32, place by place."""
-    bleu_signature: str
-    chrf_signature: str
-
-
-def translate_ids(
-    bundle: Bundle,
-    sources: Sequence[Sequence[int]],
-    start: Sequence[int],
-    stage: str,
-    watch: Watch,
-) -> list[tuple[int, ...]]:
-    """Greedy ids of each sentence."""
-    graphs = Graphs(bundle, GraphSettings(rows=_ROWS))
-    most = graphs.manifest.max_target_tokens - len(start)
-    order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
-    decoded: list[tuple[int, ...]] = [()] * len(sources)
-    rows = graphs.settings.rows
-    for at in range(0, len(order), rows):
-        numbers = order[at : at + rows]
-        batch = [sources[n] for n in numbers]
-        limits = [default_limit(len(s), most) for s in batch]
-        found = greedy(graphs, batch, limits, start=start)
-        for number, each in zip(numbers, found, strict=True):
-            decoded[number] = each.ids
-        watch(stage, at + len(numbers), len(order))
-    return decoded
-
-
-def translate_listed(
-    bundle: Bundle,
-    sources: Sequence[Sequence[int]],
-    start: Sequence[int],
-    stage: str,
-    watch: Watch,
-) -> list[tuple[int, ...]]:
-    """The same by the engine, which gives each sentence its list."""
-    decoded: list[tuple[int, ...]] = []
-    with Translator(bundle, EngineSettings(rows=_ROWS, replicas=1)) as translator:
-        for at in range(0, len(sources), _ROWS):
-            some = [Sentence(tuple(s), start=tuple(start)) for s in sources[at : at + _ROWS]]
-            decoded += [answer.hypotheses[0].ids for answer in translator.translate(some)]
-            watch(stage, len(decoded), len(sources))
-    return decoded
-
-
-def compare_quality(
-    ours: Sequence[tuple[int, ...]],
-    float32: Sequence[tuple[int, ...]],
-    references: Sequence[str],
-    decode: Callable[[Sequence[int]], str],
-    target_language: str,
-) -> TextQuality:
-    """Measure translations of the same text by two precisions."""
-    quality, plain = (
-        measure([decode(ids) for ids in decoded], list(references), target_language)
-        for decoded in (ours, float32)
-    )
-    equal = sum(a == b for a, b in zip(ours, float32, strict=True))
-    places = tokens = 0
-    for a, b in zip(ours, float32, strict=True):
-        left, right = (*a, END), (*b, END)
-        places += max(len(left), len(right))
-        tokens += sum(x == y for x, y in zip(left, right, strict=False))
-    return TextQuality(
-        sentences=len(references),
-        bleu=quality.bleu,
-        chrf=quality.chrf,
-        bleu_float32=plain.bleu,
-        identical=equal / len(references),
-        token_agreement=tokens / places,
-        bleu_signature=quality.bleu_signature,
-        chrf_signature=quality.chrf_signature,
-    )
-
-
-def check_quality(manifest: Manifest, quality: TextQuality) -> None:
-    """Refuse a bundle that translates worse than the model it was made from."""
-    precision = manifest.precision
-    lost = quality.bleu_float32 - quality.bleu
-    if lost > MOST_BLEU_LOST:
-        what, mend = precision, "Products that lose it can stay float32: --keep-float32 projection"
-        if manifest.shortlist:
-            what = f"{precision} with the shortlist"
-            mend = "See what it is without, or with a longer one: --shortlist-likely 100"
-        raise VerificationError(
-            f"{what} loses {lost:.2f} BLEU on the given text ({quality.bleu_float32:.2f} to "
-            f"{quality.bleu:.2f}); at most {MOST_BLEU_LOST} is allowed. {mend}"
-        )
-    if precision == "float16" and quality.token_agreement < LEAST_AGREEMENT:
-        raise VerificationError(
-            f"float16 gives only {quality.token_agreement:.1%} of the ids that float32 gives; "
-            f"at least {LEAST_AGREEMENT:.0%} are needed"
-        )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from dragoman_training.checks import at_least, at_most
+from dragoman_training.checks import above, at_least, at_most
 
 _MAX_WEIGHT = 1000.0
 
@@ -42,6 +42,34 @@ class VariantSettings:
         for each in fields(self):
             at_least(0, each.name, getattr(self, each.name))
             at_most(1, each.name, getattr(self, each.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordSettings:
+    """Which words to train on by themselves, and how often."""
+
+    weight: float = 0.0
+    """How often each word is drawn in an epoch; 0: no words are looked for."""
+    count: int = 20_000
+    """Most words to find; the most frequent ones are taken."""
+    min_sentences: int = 10
+    """Fewest sentences that have a word."""
+    min_dice: float = 0.25
+    """Smallest Dice coefficient of a word with its translation."""
+    max_words: int = 12
+    """Longest source to look at, in words: in a long sentence all words occur with all others."""
+    max_pairs: int = 1_500_000
+    """Most sentence pairs to look at."""
+    variants: VariantSettings = field(default_factory=VariantSettings)
+    """Other forms of the words, as of the pairs of a corpus."""
+
+    def __post_init__(self) -> None:
+        at_least(0, "weight", self.weight)
+        at_most(_MAX_WEIGHT, "weight", self.weight)
+        for name in ("count", "min_sentences", "max_words", "max_pairs"):
+            at_least(1, name, getattr(self, name))
+        above(0, "min_dice", self.min_dice)
+        at_most(1, "min_dice", self.min_dice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +144,8 @@ class DataSettings:
     train_target: tuple[str, ...] = ()
     corpora: tuple[CorpusSettings, ...] = ()
     """Several corpora, each with a weight, filters and variants of its own."""
+    words: WordSettings = field(default_factory=WordSettings)
+    """Single words to train on, with translations that are found in the corpora."""
     valid_source: tuple[str, ...] = ()
     """One validation text, the short way."""
     valid_target: tuple[str, ...] = ()
@@ -147,6 +177,8 @@ class DataSettings:
             names = [each.name for each in getattr(self, several)]
             for name in {name for name in names if names.count(name) > 1}:
                 raise ValueError(f"{several}: two are called {name!r}")
+        if self.words.weight and "words" in {corpus.name for corpus in self.corpora}:
+            raise ValueError("corpora: 'words' is the name of the words that are found in them")
 
     @property
     def all_corpora(self) -> tuple[CorpusSettings, ...]:

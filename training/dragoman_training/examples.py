@@ -5,14 +5,14 @@ Everything is decided from the seed and the line, so that reading twice gives th
 
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dragoman_training.corpus import LabelledText, Pair
+from dragoman_training.corpus import Pair
 from dragoman_training.data_settings import CorpusSettings
 from dragoman_training.filters import DuplicateFinder, FilterReport, is_empty
 from dragoman_training.machine_text import check_machine_made
@@ -59,7 +59,10 @@ class CorpusReport:
 class CorpusReader:
     """One corpus of a recipe: reads it, as often as needed, always with the same result."""
 
-    def __init__(self, settings: CorpusSettings, text: LabelledText, seed: int) -> None:
+    def __init__(
+        self, settings: CorpusSettings, text: Iterable[tuple[Pair, str]], seed: int
+    ) -> None:
+        """``text`` has the pairs with their labels, and can be read several times."""
         self.settings = settings
         self.text = text
         self._seed = seed
@@ -89,13 +92,23 @@ class CorpusReader:
 
     def examples(self, report: CorpusReport, share: float = 1.0) -> Iterator[Example]:
         """Read the examples. With a share below 1, only of so many lines, drawn at random."""
+        for example, rng in self._kept(report, share):
+            yield example
+            for kind, variant in variants_of(example.pair, self.settings.variants, rng):
+                yield Example(variant, example.label, kind)
+
+    def pairs(self, report: CorpusReport) -> Iterator[Example]:
+        """Read the pairs that pass the filters, without variants."""
+        return (example for example, _ in self._kept(report, 1.0))
+
+    def _kept(self, report: CorpusReport, share: float) -> Iterator[tuple[Example, random.Random]]:
+        """Read the pairs that pass the filters, each with what its variants are drawn by."""
         settings = self.settings
         for number, (pair, label) in enumerate(self.text):
             rng = random.Random(f"{self._seed} {settings.name} {number}")  # noqa: S311
             if rng.random() >= share:
                 continue
-            weight = settings.weight_of(label)
-            if weight == 0:
+            if settings.weight_of(label) == 0:
                 report.pairs.weightless += 1
                 continue
             if is_empty(pair):
@@ -111,6 +124,4 @@ class CorpusReader:
                     report.pairs.count(fault)
                     continue
                 report.mended += mended
-            yield Example(pair, label, "")
-            for kind, variant in variants_of(pair, settings.variants, rng):
-                yield Example(variant, label, kind)
+            yield Example(pair, label, ""), rng

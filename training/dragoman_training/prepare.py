@@ -5,7 +5,7 @@ corpus itself is no longer at hand.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -32,6 +32,10 @@ from dragoman_training.tables import build
 from dragoman_training.token_store import TokenStore, TokenStoreWriter
 from dragoman_training.tokenizer import Tokenizer, TokenizerPair, TokenizerSettings, train_tokenizer
 from dragoman_training.toy import toy_text, write_toy
+from dragoman_training.word_pairs import find_word_pairs
+
+WORDS = "words"
+"""What reports call the corpus of single words."""
 
 _CHUNK = 4096
 _META = "prepared.json"
@@ -97,6 +101,7 @@ def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = Fa
         initial = _initial(recipe)
         for reader in readers:
             reader.scan(watch)
+        readers += word_readers(recipe, readers, watch)
         if initial:
             initial.save(staging / _INITIAL)
             tokenizers = initial.tokenizers
@@ -185,6 +190,29 @@ def corpus_readers(recipe: Recipe) -> list[CorpusReader]:
         CorpusReader(corpus, _text(recipe, corpus), recipe.seed)
         for corpus in recipe.data.all_corpora
     ]
+
+
+def word_readers(
+    recipe: Recipe, readers: Sequence[CorpusReader], watch: Watch
+) -> list[CorpusReader]:
+    """Return a corpus of single words, found in corpora that were scanned; none if not wanted."""
+    settings = recipe.data.words
+    if not settings.weight:
+        return []
+    watch("looking for words", 0, None)
+
+    def read() -> Iterator[Pair]:
+        for reader in readers:
+            ignored = CorpusReport(reader.settings.name)
+            yield from (example.pair for example in reader.pairs(ignored))
+
+    found = find_word_pairs(read, settings)
+    corpus = CorpusSettings(
+        name=WORDS, source=(WORDS,), weight=settings.weight, variants=settings.variants
+    )
+    words = CorpusReader(corpus, [(pair, "") for pair in found], recipe.seed)
+    words.scan(watch)
+    return [words]
 
 
 def _toy_readers(recipe: Recipe, directory: Path) -> list[CorpusReader]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dragoman_training.corpus import Pair
 from dragoman_training.errors import RecipeError
 from dragoman_training.examples import CorpusReport, Watch
-from dragoman_training.prepare import corpus_readers
+from dragoman_training.prepare import WORDS, corpus_readers, word_readers
 from dragoman_training.recipe import Recipe
 from dragoman_training.variants import VARIANTS
 
@@ -58,10 +58,17 @@ def draw_examples(
         raise RecipeError("a toy recipe makes up its text: there is nothing to show")
     readers = corpus_readers(recipe)
     names = [reader.settings.name for reader in readers]
+    if recipe.data.words.weight:
+        names.append(WORDS)
     if corpus is not None and corpus not in names:
         raise RecipeError(f"--corpus is {corpus!r}: it must be one of {', '.join(names)}")
     if variant is not None and variant not in VARIANTS:
         raise RecipeError(f"--variant is {variant!r}: it must be one of {', '.join(VARIANTS)}")
+    for reader in readers:
+        if corpus in (None, WORDS, reader.settings.name):  # words are found in all of them
+            reader.scan(watch)
+    if corpus in (None, WORDS):
+        readers += word_readers(recipe, readers, watch)
     rng = random.Random(recipe.seed)  # noqa: S311
     kept: list[tuple[float, Drawn]] = []
     reports = []
@@ -69,7 +76,6 @@ def draw_examples(
         settings = reader.settings
         if corpus is not None and settings.name != corpus:
             continue
-        reader.scan(watch)
         report = CorpusReport(settings.name)
         drawn = 0.0
         for number, example in enumerate(reader.examples(report)):

@@ -9,7 +9,7 @@ from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as
 
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.source import Origin
-from dragoman_server.text.vocabulary import MappedPieces
+from dragoman_server.text.vocabulary import MappedVocabulary
 from hf_models import pieces_of, save_m2m100, save_marian, sentencepiece_model, strings
 
 STRINGS = strings()
@@ -39,7 +39,7 @@ def test_marian_with_the_token_of_a_language(tmp_path: Path) -> None:
     for tag, token in (("pt", ">>por<<"), ("zh", ">>cmn_Hans<<"), ("pt-BR", ">>pt_br<<")):
         origin = read_origin(tmp_path, ImportSettings(target_languages=[tag]))
         assert encoded(origin) == expected(tokenizer, [f"{token} {text}" for text in STRINGS])
-    assert isinstance(origin.target, MappedPieces)
+    assert isinstance(origin.target, MappedVocabulary)
     assert origin.target.decode([tokenizer.convert_tokens_to_ids(">>por<<"), 0]) == ""
 
 

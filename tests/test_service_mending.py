@@ -8,7 +8,7 @@ from dragoman_server.service.results import Done
 from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.masks import MaskSet
 from dragoman_server.text.plan import Part, Planner, PlanOptions
-from dragoman_server.text.vocabulary import Pieces
+from dragoman_server.text.vocabulary import Vocabulary
 from dragoman_training.tokenizer import TokenizerSettings, train_tokenizer
 
 SENTENCES = [
@@ -20,19 +20,21 @@ SENTENCES = [
 
 
 @pytest.fixture(scope="module")
-def pieces() -> Pieces:
+def pieces() -> Vocabulary:
     settings = TokenizerSettings(kind="bpe", vocabulary=380, placeholders=9, split_digits=True)
-    return Pieces(train_tokenizer(SENTENCES, settings, seed=1).model)
+    return Vocabulary(train_tokenizer(SENTENCES, settings, seed=1).model)
 
 
-def planner(pieces: Pieces, placeholders: int = 9) -> Planner:
+def planner(pieces: Vocabulary, placeholders: int = 9) -> Planner:
     return Planner(pieces, "en", 200, masks=MaskSet.placeholders(placeholders))
 
 
 class Judge:
     """One text of one part, and translations of it that a model might give."""
 
-    def __init__(self, pieces: Pieces, text: str, *, placeholders: int = 9, **rest: bool) -> None:
+    def __init__(
+        self, pieces: Vocabulary, text: str, *, placeholders: int = 9, **rest: bool
+    ) -> None:
         self.pieces = pieces
         self.planner = planner(pieces, placeholders)
         (self.part,) = self.planner.plan(text, PlanOptions())
@@ -64,14 +66,14 @@ def retry_of(judged: Done | Retry) -> Retry:
     return judged
 
 
-def test_a_good_translation_is_taken(pieces: Pieces) -> None:
+def test_a_good_translation_is_taken(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "The house cost 350 dollars.")
     assert text_of(judge("A casa custou 350 dólares.")) == "A casa custou 350 dólares."
 
 
 @pytest.mark.parametrize(("bad", "reason"), [("", "empty"), ("casa casa casa casa", "loop")])
 def test_what_is_empty_or_loops_is_searched_for_again(
-    pieces: Pieces, bad: str, reason: str
+    pieces: Vocabulary, bad: str, reason: str
 ) -> None:
     judge = Judge(pieces, "The house.")
     retry = retry_of(judge(bad))
@@ -79,23 +81,23 @@ def test_what_is_empty_or_loops_is_searched_for_again(
     assert text_of(judge(bad, "A casa.", way=Way.CAREFUL)) == "A casa."
 
 
-def test_what_stays_empty_is_the_source(pieces: Pieces) -> None:
+def test_what_stays_empty_is_the_source(pieces: Vocabulary) -> None:
     assert text_of(Judge(pieces, "Monday")("", ".", way=Way.CAREFUL)) == "Monday"
 
 
-def test_what_still_loops_is_cut(pieces: Pieces) -> None:
+def test_what_still_loops_is_cut(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "The house.")
     assert text_of(judge("A casa casa casa casa", way=Way.CAREFUL)) == "A casa"
 
 
-def test_the_hypothesis_without_a_fault_is_the_first_of_the_answer(pieces: Pieces) -> None:
+def test_the_hypothesis_without_a_fault_is_the_first_of_the_answer(pieces: Vocabulary) -> None:
     done = Judge(pieces, "The house.")("", "A casa.", "casa", way=Way.CAREFUL)
     assert isinstance(done, Done)
     shown = [pieces.decode(hypothesis.ids) for hypothesis in done.answer.hypotheses]
     assert shown == ["A casa.", "", "casa"]
 
 
-def test_other_numbers_are_masked_and_written_the_target_s_way(pieces: Pieces) -> None:
+def test_other_numbers_are_masked_and_written_the_target_s_way(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "The house cost 1,250.50 euros in 2024.")
     retry = retry_of(judge("A casa custou 125 euros em 2024."))
     (part,) = retry.parts
@@ -106,7 +108,7 @@ def test_other_numbers_are_masked_and_written_the_target_s_way(pieces: Pieces) -
     assert text_of(again) == "Em 2024 a casa custou 1.250,50 euros."
 
 
-def test_numbers_that_are_lost_even_so_are_kept_in_pieces(pieces: Pieces) -> None:
+def test_numbers_that_are_lost_even_so_are_kept_in_pieces(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "The house cost 350 dollars.")
     (part,) = retry_of(judge("A casa custou 35 dólares.")).parts
     retry = retry_of(judge("A casa custou dólares.", way=Way.NUMBERS, part=part))
@@ -115,7 +117,7 @@ def test_numbers_that_are_lost_even_so_are_kept_in_pieces(pieces: Pieces) -> Non
 
 
 def test_a_model_without_placeholders_looks_for_the_numbers_in_a_wider_search(
-    pieces: Pieces,
+    pieces: Vocabulary,
 ) -> None:
     judge = Judge(pieces, "The house cost 350 dollars.", placeholders=0)
     retry = retry_of(judge("A casa custou 35 dólares."))
@@ -125,7 +127,7 @@ def test_a_model_without_placeholders_looks_for_the_numbers_in_a_wider_search(
     assert text_of(judge("Custou 35 dólares.", way=Way.CAREFUL)) == "Custou 35 dólares."
 
 
-def test_an_address_is_behind_a_placeholder_too(pieces: Pieces) -> None:
+def test_an_address_is_behind_a_placeholder_too(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "Write to a@b.example or call.")
     assert judge.part.masked.source == "Write to ⟨1⟩ or call."
     assert text_of(judge("Escreva para ⟨1⟩ ou ligue.")) == "Escreva para a@b.example ou ligue."
@@ -134,7 +136,7 @@ def test_an_address_is_behind_a_placeholder_too(pieces: Pieces) -> None:
     assert retry_of(judge("Escreva.", way=Way.CAREFUL)).way is Way.AROUND
 
 
-def test_a_placeholder_in_the_text_itself_comes_back(pieces: Pieces) -> None:
+def test_a_placeholder_in_the_text_itself_comes_back(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "Write to ⟨1⟩ or call a@b.example at once.")
     assert judge.part.masked.source == "Write to ⟨2⟩ or call ⟨3⟩ at once."
     assert text_of(judge("Ligue ⟨3⟩ ou escreva para ⟨2⟩ já.")) == (
@@ -142,31 +144,31 @@ def test_a_placeholder_in_the_text_itself_comes_back(pieces: Pieces) -> None:
     )
 
 
-def test_numbers_and_addresses_are_masked_together(pieces: Pieces) -> None:
+def test_numbers_and_addresses_are_masked_together(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "Call 350 or write to a@b.example.")
     (part,) = retry_of(judge("Ligue 35 ou escreva para ⟨1⟩.")).parts
     assert part.masked.source == "Call ⟨1⟩ or write to ⟨2⟩."
 
 
-def test_more_numbers_than_placeholders_stay_as_the_model_wrote_them(pieces: Pieces) -> None:
+def test_more_numbers_than_placeholders_stay_as_the_model_wrote_them(pieces: Vocabulary) -> None:
     text = "a 10 12 13 14 15 20 21 23 24 25 b"
     bad = "a 1 b"
     assert text_of(Judge(pieces, text)(bad)) == bad
 
 
-def test_what_was_to_be_short_is_short(pieces: Pieces) -> None:
+def test_what_was_to_be_short_is_short(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "The house.", limited=True)
     assert text_of(judge("", finish=Finish.LENGTH)) == ""
     assert retry_of(judge("")).way is Way.CAREFUL
 
 
-def test_who_wants_what_the_model_wrote_gets_it(pieces: Pieces) -> None:
+def test_who_wants_what_the_model_wrote_gets_it(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "The house cost 350 dollars.", mends=False)
     for text in ("", "casa casa casa", "35"):
         assert text_of(judge(text)) == text
 
 
-def test_numbers_are_not_kept_where_nothing_is(pieces: Pieces) -> None:
+def test_numbers_are_not_kept_where_nothing_is(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "The house cost 350 dollars.", keeps_numbers=False)
     assert text_of(judge("Custou 35 dólares.")) == "Custou 35 dólares."
 

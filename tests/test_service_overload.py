@@ -18,7 +18,7 @@ from dragoman_server.engine.engine import Engine
 from dragoman_server.service import convert, results
 from dragoman_server.service.settings import Limits
 from dragoman_server.text.plan import Planner
-from dragoman_server.text.vocabulary import Pieces
+from dragoman_server.text.vocabulary import Vocabulary
 from service_process import SMALL, Process, is_serving, started
 from service_running import (
     LONG,
@@ -236,8 +236,8 @@ def test_what_takes_long_with_a_giant_request_is_done_off_the_event_loop(
 
     for owner, name in (
         (Planner, "plan"),
-        (Pieces, "encode_all"),
-        (Pieces, "decode"),
+        (Vocabulary, "encode_all"),
+        (Vocabulary, "decode"),
         (Engine, "submit"),
         (results, "translation"),
         (convert, "token_scores"),

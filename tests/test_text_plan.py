@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dragoman_server.text.plan import OverlongError, Part, Planner, PlanOptions, join
 from dragoman_server.text.protected import addresses, protect
 from dragoman_server.text.segments import Span, between, has_words
-from test_text_pieces import VOCABULARIES
+from test_text_vocabulary import VOCABULARIES
 
 FRAGMENTS = (
     *(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dragoman_server.text.masks import Masked, mask
 from dragoman_server.text.protected import Protected, addresses, protect
 from dragoman_server.text.segments import Span, between
-from test_text_pieces import VOCABULARIES
+from test_text_vocabulary import VOCABULARIES
 
 EN_PT = VOCABULARIES["en-pt"]
 

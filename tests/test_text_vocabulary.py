@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 
 from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.errors import BundleError
-from dragoman_server.text.vocabulary import Pieces, TextStream, load_pieces
+from dragoman_server.text.streaming import TextStream
+from dragoman_server.text.vocabulary import Vocabulary
+from dragoman_server.text.vocabulary_file import load_vocabularies
 from test_tokenizer import SENTENCES, TRAINED
 
 EN_PT = Path(__file__).parent.parent / "models" / "en-pt"
 
 
-def without_bytes() -> Pieces:
+def without_bytes() -> Vocabulary:
     """A vocabulary that knows nothing but the letters of a few sentences."""
     model = io.BytesIO()
     spm.SentencePieceTrainer.train(
@@ -28,13 +30,13 @@ def without_bytes() -> Pieces:
         hard_vocab_limit=False,
         minloglevel=2,
     )
-    return Pieces(model.getvalue())
+    return Vocabulary(model.getvalue())
 
 
 VOCABULARIES = {
-    "unigram": Pieces(TRAINED["unigram"].model),
-    "bpe": Pieces(TRAINED["bpe"].model),
-    "en-pt": Pieces((EN_PT / "tokenizer.spm").read_bytes()),
+    "unigram": Vocabulary(TRAINED["unigram"].model),
+    "bpe": Vocabulary(TRAINED["bpe"].model),
+    "en-pt": Vocabulary((EN_PT / "tokenizer.spm").read_bytes()),
     "without bytes": without_bytes(),
 }
 TINY = VOCABULARIES["unigram"]
@@ -47,7 +49,7 @@ def spelt(*values: int) -> list[int]:
 
 
 @cache
-def tokens(pieces: Pieces) -> st.SearchStrategy[list[int]]:
+def tokens(pieces: Vocabulary) -> st.SearchStrategy[list[int]]:
     """Of any kind, with more of those that are rare in a translation."""
     marked = [t for t in range(pieces.size) if pieces.piece(t) in ("▁", "▁▁", "<unk>", "<s>")]
     kinds = [st.integers(0, pieces.size - 1), st.sampled_from(marked)]
@@ -157,7 +159,7 @@ def test_bytes_are_those_of_the_vocabulary() -> None:
 
 
 def test_a_bundles_vocabularies_are_one_where_the_file_is() -> None:
-    source, target = load_pieces(read_bundle(EN_PT))
+    source, target = load_vocabularies(read_bundle(EN_PT))
     assert source is target
     assert source.size == 8000
     assert source.decode(source.encode("Olá, mundo!")) == "Olá, mundo!"
@@ -180,7 +182,7 @@ def two_files(path: Path, source: bytes, target: bytes) -> Bundle:
 
 
 def test_a_bundle_may_have_two_vocabularies(tmp_path: Path) -> None:
-    source, target = load_pieces(
+    source, target = load_vocabularies(
         two_files(tmp_path, TRAINED["unigram"].model, TRAINED["bpe"].model)
     )
     assert source.encode("the goat") == TINY.encode("the goat")
@@ -194,14 +196,14 @@ def test_a_bundle_may_have_two_vocabularies(tmp_path: Path) -> None:
 def test_a_damaged_vocabulary_is_refused_by_name(tmp_path: Path, damaged: bytes) -> None:
     bundle = two_files(tmp_path, TRAINED["unigram"].model, damaged)
     with pytest.raises(BundleError, match=r"target\.spm: not a SentencePiece model$"):
-        load_pieces(bundle)
+        load_vocabularies(bundle)
 
 
 def test_a_vocabulary_that_is_missing_is_refused_by_name(tmp_path: Path) -> None:
     bundle = two_files(tmp_path, TRAINED["unigram"].model, b"")
     (tmp_path / "source.spm").unlink()
     with pytest.raises(BundleError, match=r"source\.spm: not a SentencePiece model$"):
-        load_pieces(bundle)
+        load_vocabularies(bundle)
 
 
 def test_a_vocabulary_of_another_size_than_the_models_is_refused() -> None:
@@ -213,4 +215,4 @@ def test_a_vocabulary_of_another_size_than_the_models_is_refused() -> None:
     ):
         other = replace(bundle, manifest=replace(bundle.manifest, dimensions=sizes))
         with pytest.raises(BundleError, match=r"tokenizer\.spm: has 8000 pieces, the model 7999$"):
-            load_pieces(other)
+            load_vocabularies(other)

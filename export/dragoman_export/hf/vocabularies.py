@@ -1,7 +1,7 @@
 """Their tokenizers as files of a bundle: SentencePiece models, and the ids of pieces.
 
-Each family keeps ids in its own way; a bundle has one way for all, see ``text.pieces`` of the
-server.
+Each family keeps ids in its own way; a bundle has one way for all, see ``text.vocabulary_file`` of
+the server.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ from dragoman_export.hf.languages import (
     marian_languages,
     nllb_languages,
 )
-from dragoman_server.text.vocabulary import MappedPieces, read_mapped, write_vocabulary
+from dragoman_server.text.vocabulary import MappedVocabulary
+from dragoman_server.text.vocabulary_file import read_mapped, write_vocabulary
 
 CONFIG, VOCABULARY, TARGET_VOCABULARY = "tokenizer_config.json", "vocab.json", "target_vocab.json"
 SOURCE_MODEL, TARGET_MODEL, BPE_MODEL = "source.spm", "target.spm", "sentencepiece.bpe.model"
@@ -29,8 +30,8 @@ _FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 
 @dataclass(frozen=True, eq=False)
 class Vocabularies:
-    source: MappedPieces
-    target: MappedPieces
+    source: MappedVocabulary
+    target: MappedVocabulary
     unknown: int
     files: dict[str, bytes]
     manifest: dict[str, Any]

@@ -8,7 +8,7 @@ from dragoman_server.engine.core import MAX_SUPPRESSED, Finish, Hypothesis, Opti
 from dragoman_server.engine.jobs import SentenceError
 from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.text.plan import PlanOptions
-from dragoman_server.text.vocabulary import Pieces
+from dragoman_server.text.vocabulary import Vocabulary
 
 _WIRE_NAMES = {
     "beam": "options.beam_size",
@@ -29,7 +29,7 @@ _WIRE_NAMES = {
 _FINISH = {Finish.END: pb.FINISH_REASON_END, Finish.LENGTH: pb.FINISH_REASON_LENGTH}
 
 
-def engine_options(options: pb.Options, target: Pieces, max_target_tokens: int) -> Options:
+def engine_options(options: pb.Options, target: Vocabulary, max_target_tokens: int) -> Options:
     """Raises ``InvalidArgumentError`` naming the field."""
     for name, most in (("max_tokens", max_target_tokens), ("min_tokens", max_target_tokens - 1)):
         if getattr(options, name) > most:
@@ -86,7 +86,7 @@ def finish_reason(finish: Finish) -> pb.FinishReason:
     return _FINISH[finish]
 
 
-def token_scores(hypothesis: Hypothesis, target: Pieces, end: int) -> list[pb.TokenScore]:
+def token_scores(hypothesis: Hypothesis, target: Vocabulary, end: int) -> list[pb.TokenScore]:
     return [
         pb.TokenScore(piece=target.piece(token), log_prob=log_prob)
         for token, log_prob in zip((*hypothesis.ids, end), hypothesis.token_log_probs, strict=True)
@@ -94,7 +94,11 @@ def token_scores(hypothesis: Hypothesis, target: Pieces, end: int) -> list[pb.To
 
 
 def alignment(
-    hypothesis: Hypothesis, source_ids: Sequence[int], source: Pieces, target: Pieces, end: int
+    hypothesis: Hypothesis,
+    source_ids: Sequence[int],
+    source: Vocabulary,
+    target: Vocabulary,
+    end: int,
 ) -> pb.Alignment | None:
     if hypothesis.alignment is None:
         return None
@@ -115,7 +119,7 @@ def _sampling(sampling: pb.Sampling) -> Sampling:
     return Sampling(**{name: value for name, value in given.items() if value is not None})
 
 
-def _suppressed(pieces: Sequence[str], target: Pieces) -> list[int]:
+def _suppressed(pieces: Sequence[str], target: Vocabulary) -> list[int]:
     if len(pieces) > MAX_SUPPRESSED:  # before each is looked up
         raise InvalidArgumentError(
             "options.suppressed_pieces",

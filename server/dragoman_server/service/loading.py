@@ -18,7 +18,7 @@ from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.languages import parse
 from dragoman_server.text.masks import MaskSet
 from dragoman_server.text.plan import Planner
-from dragoman_server.text.vocabulary import load_pieces
+from dragoman_server.text.vocabulary_file import load_vocabularies
 
 log = logging.getLogger("dragoman.server")
 
@@ -63,7 +63,7 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
             parse(tag)
         except ValueError:
             raise BundleError(f"{path}: {tag!r} is not a language tag") from None
-    source, target = load_pieces(bundle)
+    source, target = load_vocabularies(bundle)
     limits = settings.limits
     engine_settings = replace(
         settings.engine,

@@ -18,7 +18,7 @@ from dragoman_server.engine.core import Answer, Finish, Options
 from dragoman_server.service.results import Done
 from dragoman_server.text.faults import Examiner, Fault, cut_loop
 from dragoman_server.text.plan import Part, Planner
-from dragoman_server.text.vocabulary import Pieces
+from dragoman_server.text.vocabulary import Vocabulary
 
 _CAREFUL_BEAM = 4
 _CAREFUL_NGRAM = 3
@@ -54,7 +54,7 @@ class Mender:
     text: str
     planner: Planner
     examiner: Examiner
-    target: Pieces
+    target: Vocabulary
     keeps_numbers: bool = True
     """Whether a translation with other numbers is done again."""
     mends: bool = True

@@ -16,7 +16,7 @@ from dragoman_server.service.errors import (
 from dragoman_server.text.faults import Examiner, examiner_for
 from dragoman_server.text.languages import Tag, parse
 from dragoman_server.text.plan import Planner
-from dragoman_server.text.vocabulary import Pieces
+from dragoman_server.text.vocabulary import Vocabulary
 
 MayUse = Callable[[str], bool]
 """Whether a client may use the model of this name."""
@@ -26,8 +26,8 @@ MayUse = Callable[[str], bool]
 class ServedModel:
     bundle: Bundle
     dispatcher: Dispatcher
-    source: Pieces
-    target: Pieces
+    source: Vocabulary
+    target: Vocabulary
     planner: Planner
     examiner: Examiner
     """Finds the faults of its translations."""

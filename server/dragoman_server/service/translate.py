@@ -20,9 +20,8 @@ from dragoman_server.service.models import ServedModel
 from dragoman_server.service.results import Clock, Done
 from dragoman_server.service.settings import Limits
 from dragoman_server.service.stream_window import Ahead
-from dragoman_server.text.faults import is_loop
 from dragoman_server.text.plan import OverlongError, Part
-from dragoman_server.text.vocabulary import Pieces, TextStream
+from dragoman_server.text.streaming import GrowingText
 
 T = TypeVar("T")
 
@@ -128,7 +127,8 @@ class Job:
                         yield grows.add(event.token)
                 judged = self._judge(text, part, event, Way.FIRST)
                 if grows is not None and grows.sent:
-                    done.append(grows.ended(self._done(part, event)))
+                    whole = self._done(part, event)
+                    done.append(replace(whole, text=grows.ended(whole.text)))
                     yield done[-1].text[grows.sent :]
                 else:
                     (mended,) = await self._mend([(text, judged)])
@@ -265,39 +265,6 @@ class Job:
     @property
     def _end(self) -> int:
         return self._model.bundle.manifest.special_ids.end
-
-
-class GrowingText:
-    """The text of a part whose tokens come one by one.
-
-    What was sent can't be mended, so with ``stops`` it ends where it begins to repeat itself.
-    """
-
-    def __init__(self, target: Pieces, source: str, stops: bool) -> None:
-        self._stream = TextStream(target)
-        self._source = source
-        self._stops = stops
-        self._text = ""
-        self._loops = False
-
-    @property
-    def sent(self) -> int:
-        """Letters that were returned."""
-        return len(self._text)
-
-    def add(self, token: int) -> str:
-        """Return the text that is certain with this token and was not before; may be empty."""
-        delta = self._stream.add(token)
-        if self._stops and not self._loops:
-            self._loops = is_loop(self._text + delta, self._source)
-        if self._loops:
-            return ""
-        self._text += delta
-        return delta
-
-    def ended(self, done: Done) -> Done:
-        """Return the whole translation: what was sent, and the rest where it is worth sending."""
-        return replace(done, text=self._text) if self._loops else done
 
 
 def _within(text: str, part: Part, done: Sequence[Done]) -> str:

@@ -21,7 +21,7 @@ from dragoman_server.text.segments import (
     strip,
     within,
 )
-from dragoman_server.text.vocabulary import Pieces
+from dragoman_server.text.vocabulary import Vocabulary
 
 _OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Stands for something kept while a sentence is split, as a letter that can't be."""
@@ -57,7 +57,7 @@ class PlanOptions:
 class Planner:
     """Of one model: its source vocabulary, language and limit."""
 
-    pieces: Pieces
+    vocabulary: Vocabulary
     language: str
     most: int
     """Tokens of a sentence, without the end token."""
@@ -80,7 +80,7 @@ class Planner:
                     text,
                     sentence,
                     within(found, sentence),
-                    self.pieces.spells,
+                    self.vocabulary.spells,
                     masks_symbols=self.masks.has_placeholders,
                 )
             for span in _with_words(text, sentence, kept.cuts):
@@ -104,7 +104,7 @@ class Planner:
         masked = mask(text, part.span, kept, self.masks, respelt)
         if masked is None:
             return None
-        ids = self.pieces.encode(masked.source)
+        ids = self.vocabulary.encode(masked.source)
         return Part(part.span, masked, (*self.before, *ids)) if len(ids) <= self.most else None
 
     def _parts(self, text: str, span: Span, kept: Sequence[Span], *, may_split: bool) -> list[Part]:
@@ -114,7 +114,7 @@ class Planner:
             return []
         masked = mask(text, span, kept, self.masks)
         if masked is not None:
-            ids = self.pieces.encode(masked.source)
+            ids = self.vocabulary.encode(masked.source)
             if len(ids) <= self.most:
                 return [Part(span, masked, (*self.before, *ids))]
             if not may_split and not self._fits(span.of(text)):
@@ -143,7 +143,7 @@ class Planner:
         return [Span(places[part.start], places[part.end]) for part in parts]
 
     def _fits(self, text: str) -> bool:
-        return len(self.pieces.encode(text)) <= self.most
+        return len(self.vocabulary.encode(text)) <= self.most
 
 
 def _with_words(text: str, span: Span, cuts: Sequence[Span]) -> list[Span]:

@@ -1,30 +1,20 @@
-"""Text to token ids and back, with a bundle's SentencePiece models.
+"""Text to token ids and back, with a SentencePiece model.
 
 Models from elsewhere have a table of ids of their own: SentencePiece cuts a text into pieces, and
-the table says which id each has. Two SentencePiece models may share one. In a bundle it is a file:
-
-    {"unknown": 1, "hidden": [0, 58100], "pieces": {"</s>": 0, "<unk>": 1, "▁the": 2, …}}
-
-What is hidden is never shown: the end, padding, the tokens of languages.
+the table says which id each piece has. ``vocabulary_file`` reads both from a bundle.
 """
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 from sentencepiece import SentencePieceProcessor
-
-from dragoman_server.bundle.reading import Bundle
-from dragoman_server.errors import BundleError
 
 _LINE_BREAKS = str.maketrans(dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 """A vocabulary with bytes can spell them; a translated sentence has none."""
 _SPACE = "▁"
 
 
-class Pieces:
+class Vocabulary:
     """The vocabulary of one side of a model."""
 
     def __init__(self, model: bytes) -> None:
@@ -74,7 +64,7 @@ class Pieces:
         return self._bytes | frozenset(unknown)
 
 
-class MappedPieces(Pieces):
+class MappedVocabulary(Vocabulary):
     """The vocabulary of one side of a model that has a table of ids."""
 
     def __init__(
@@ -123,71 +113,3 @@ class MappedPieces(Pieces):
     @cached_property
     def _foreign(self) -> frozenset[int]:
         return self._bytes | {self._unknown}
-
-
-def write_vocabulary(ids: Mapping[str, int], unknown: int, hidden: Collection[int]) -> bytes:
-    table = {"unknown": unknown, "hidden": sorted(hidden), "pieces": dict(ids)}
-    return (json.dumps(table, ensure_ascii=False) + "\n").encode()
-
-
-def read_mapped(model: bytes, vocabulary: bytes, size: int) -> MappedPieces:
-    """Raises ``ValueError`` for what is no such table, or does not fit the model."""
-    table: Any = json.loads(vocabulary)
-    if not isinstance(table, dict) or table.keys() != {"unknown", "hidden", "pieces"}:
-        raise ValueError("not a table of ids")
-    ids, hidden, unknown = table["pieces"], table["hidden"], table["unknown"]
-    if not isinstance(ids, dict) or not isinstance(hidden, list):
-        raise ValueError("not a table of ids")
-    if not all(type(token) is int for token in (*ids.values(), *hidden, unknown)):
-        raise ValueError("has an id that is no whole number")
-    if len({*ids.values()}) < len(ids):
-        raise ValueError("has an id twice")
-    return MappedPieces(model, ids, unknown, hidden, size)
-
-
-class TextStream:
-    """The text of a translation whose tokens come one by one.
-
-    What is returned never changes later: bytes are held back until their run has ended, because a
-    further byte may belong to the same letter, and so is white space, which may be the end's.
-    """
-
-    def __init__(self, pieces: Pieces) -> None:
-        self._pieces = pieces
-        self._ids: list[int] = []
-        self.sent = 0
-        """Letters that were returned; the rest of the final text is still to be sent."""
-
-    def add(self, token: int) -> str:
-        """The text that is certain with this token and was not before; may be empty."""
-        self._ids.append(token)
-        if self._pieces.is_byte(token):
-            return ""
-        text = self._pieces.decode(self._ids)
-        delta, self.sent = text[self.sent :], len(text)
-        return delta
-
-
-def load_pieces(bundle: Bundle) -> tuple[Pieces, Pieces]:
-    """Of the source and of the target; the same object where the files are the same."""
-    manifest, sizes = bundle.manifest, bundle.manifest.dimensions
-    source = manifest.source_tokenizer, manifest.source_vocabulary, sizes.source_vocabulary
-    target = manifest.target_tokenizer, manifest.target_vocabulary, sizes.target_vocabulary
-    found = _load(bundle.path, *source)
-    return found, found if target == source else _load(bundle.path, *target)
-
-
-def _load(directory: Path, name: str, vocabulary: str, size: int) -> Pieces:
-    try:
-        pieces = Pieces((directory / name).read_bytes())
-    except (OSError, RuntimeError):
-        raise BundleError(f"{directory / name}: not a SentencePiece model") from None
-    if vocabulary:
-        try:
-            table = (directory / vocabulary).read_bytes()
-            return read_mapped((directory / name).read_bytes(), table, size)
-        except (OSError, ValueError, RecursionError) as error:
-            raise BundleError(f"{directory / vocabulary}: {error}") from None
-    if pieces.size != size:
-        raise BundleError(f"{directory / name}: has {pieces.size} pieces, the model {size}")
-    return pieces

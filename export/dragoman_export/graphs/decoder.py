@@ -1,0 +1,218 @@
+"""The decoder's graphs: one step of decoding, among all tokens or among those of lists.
+
+Shapes: n rows, H heads, S source positions, K width of a head, D width of the model, m tokens.
+"""
+
+import numpy as np
+
+from dragoman_export.graphs.builder import MICROSOFT, GraphBuilder
+from dragoman_export.graphs.caches import CacheWriter, count_up
+from dragoman_export.graphs.layers import LayerWriter, Sublayer
+from dragoman_export.graphs.precision import Int8, Precision, StoredInt8
+from dragoman_export.graphs.selection import group_size, select, select_listed
+from dragoman_export.graphs.weights import DecoderLayerWeights, ModelWeights, NormWeights
+from dragoman_server.bundle.manifest import Dimensions
+
+
+class DecoderWriter:
+    """Writes decoder.onnx, listed.onnx and columns.onnx of one model in one precision."""
+
+    def __init__(
+        self,
+        weights: ModelWeights,
+        dimensions: Dimensions,
+        precision: Precision,
+        caches: CacheWriter,
+        alignment_layer: int,
+    ) -> None:
+        self._weights = weights
+        self._dimensions = dimensions
+        self._precision = precision
+        self._caches = caches
+        self._layers = LayerWriter(weights, precision)
+        self._alignment_layer = alignment_layer
+        self._element = precision.element.__name__
+
+    def write(self, g: GraphBuilder) -> None:
+        """One step: the newest token of each row to the best next tokens."""
+        adjust = (
+            g.input("adjust_places", "int64", ["n", "adjusted"]),
+            g.input("adjust_factors", "float32", ["n", "adjusted"]),
+            g.input("adjust_offsets", "float32", ["n", "adjusted"]),
+        )
+        given_n = g.input("given_ids", "int64", ["n"])
+        candidates = g.input("candidates", "int64", [1])
+        x = self._to_vectors(g)
+        logits = self._to_list(g, self._precision.linear(g, x, self._weights.projection))
+        logits = self._layers.to_float32(g, logits)
+        vocabulary = self._dimensions.target_vocabulary
+        select(
+            g,
+            logits,
+            adjust,
+            given_n,
+            candidates,
+            vocabulary=vocabulary,
+            # Made for the CPU; the float16 graphs of GPUs sort fast enough.
+            group=group_size(vocabulary) if self._element == "float32" else 1,
+        )
+
+    def write_listed(self, g: GraphBuilder) -> None:
+        """The same step, where each row chooses among the tokens of its list."""
+        assert isinstance(self._precision, Int8)
+        weights = self._weights.projection
+        columns = StoredInt8(
+            g.input("column_weights", "int8", [self._dimensions.width, "columns"]),
+            g.input("column_steps", "float32", ["columns"]),
+            "" if weights.bias is None else g.input("column_biases", "float32", ["columns"]),
+        )
+        lists = (
+            g.input("list_ids", "int64", ["n", "listed"]),
+            g.input("list_columns", "int64", ["n", "listed"]),
+            g.input("list_offsets", "float32", ["n", "listed"]),
+        )
+        candidates = g.input("candidates", "int64", [1])
+        x = self._to_vectors(g)
+        logits = self._to_list(g, self._precision.product(g, x, weights.name, columns))
+        select_listed(g, logits, lists, candidates)
+
+    def write_columns(self, g: GraphBuilder) -> None:
+        """What the output weights of some target tokens are."""
+        assert isinstance(self._precision, Int8)
+        ids_m = g.input("ids", "int64", ["m"])
+        stored = self._precision.stored(g, self._weights.projection)
+        width = self._dimensions.width
+        g.output(g.add("Gather", stored.matrix, ids_m, axis=1), "weights", "int8", [width, "m"])
+        g.output(g.add("Gather", stored.steps, ids_m, axis=0), "steps", "float32", ["m"])
+        if stored.bias:
+            g.output(g.add("Gather", stored.bias, ids_m, axis=0), "biases", "float32", ["m"])
+
+    def _to_vectors(self, g: GraphBuilder) -> str:
+        """From the newest tokens to the vectors that the output is computed of."""
+        ids_n = g.input("token_ids", "int64", ["n"])
+        past_n = g.input("past_lengths", "int32", ["n"])
+        longest = g.input("longest", "int32", [1])
+        source_ends_n = g.input("source_ends", "int32", ["n"])
+        longest_source = g.input("longest_source", "int32", [1])
+        for name in (*self._caches.self_names, *self._caches.cross_names):
+            self._caches.add_input(g, name, "n")
+        x = self._layers.embed(g, ids_n, g.add("Cast", past_n, to=7), self._weights.target)
+        x_n1D = g.add("Unsqueeze", x, g.ints(1))
+        none = g.add("Slice", x_n1D, g.ints(0), g.ints(0), g.ints(1))
+        x = x if self._precision.flat else x_n1D
+        alignments: list[str] = []
+        sublayers: list[tuple[NormWeights, Sublayer]] = []
+        for layer, weights in enumerate(self._weights.decoder):
+            sublayers += [
+                (weights.self_norm, self._self_attention(g, layer, weights, past_n, longest)),
+                (
+                    weights.cross_norm,
+                    self._cross_attention(
+                        g, layer, weights, none, source_ends_n, longest_source, alignments
+                    ),
+                ),
+                (weights.feed_forward_norm, self._layers.feed_forward(g, weights.feed_forward)),
+            ]
+        x = self._layers.stack(g, x, sublayers, self._weights.decoder_norm)
+        summed = self._layers.to_float32(g, x)
+        sums = g.add("ReduceSum", self._to_list(g, summed), g.ints(-1), keepdims=0)
+        g.output(sums, "row_sums", "float32", ["n"])
+        g.output(alignments[0], "alignment", "float32", ["n", "source_positions"])
+        return x
+
+    def _self_attention(
+        self, g: GraphBuilder, layer: int, weights: DecoderLayerWeights, past_n: str, longest: str
+    ) -> Sublayer:
+        def attention(x: str) -> str:
+            packed = self._to_grid(g, self._precision.linear(g, x, weights.query_key_value))
+            attended = self._attend(g, "self", layer, (packed, "", ""), past_n, longest)
+            return self._precision.linear(g, attended[0], weights.self_output)
+
+        return attention
+
+    def _cross_attention(
+        self,
+        g: GraphBuilder,
+        layer: int,
+        layer_weights: DecoderLayerWeights,
+        none: str,
+        source_ends_n: str,
+        longest_source: str,
+        alignments: list[str],
+    ) -> Sublayer:
+        """The same op as self-attention: no new keys, and the source's as those of the past."""
+
+        def attention(x: str) -> str:
+            q = self._to_grid(g, self._precision.linear(g, x, layer_weights.query))
+            aligned = layer == self._alignment_layer
+            attended, *weights_nH1S = self._attend(
+                g,
+                "cross",
+                layer,
+                (q, none, none),
+                source_ends_n,
+                longest_source,
+                want_weights=aligned and self._element == "float32",
+            )
+            if aligned:
+                weights = weights_nH1S or [
+                    self._attention_weights(g, layer, q, source_ends_n, longest_source)
+                ]
+                alignments.append(g.add("ReduceMean", weights[0], g.ints(1, 2), keepdims=0))
+            return self._precision.linear(g, attended, layer_weights.cross_output)
+
+        return attention
+
+    def _attention_weights(
+        self, g: GraphBuilder, layer: int, q: str, source_ends_n: str, longest_source: str
+    ) -> str:
+        """softmax(q Kᵀ) by itself: on CUDA the attention op does not give its weights away."""
+        heads, width = self._dimensions.heads, self._dimensions.head_width
+        q_nH1K = g.add("Reshape", q, g.ints(-1, heads, 1, width))
+        longest = g.add("Cast", longest_source, to=7)
+        key_nHSK = g.add("Slice", f"cross_key_{layer}", g.ints(0), longest, g.ints(2))
+        key_nHKS = g.add("Transpose", key_nHSK, perm=[0, 1, 3, 2])
+        products = g.add("Cast", g.add("MatMul", q_nH1K, key_nHKS), to=1)
+        scores = g.add("Mul", products, g.scalar("by_head_width", width**-0.5, np.float32))
+        ends_n111 = g.add("Unsqueeze", g.add("Cast", source_ends_n, to=7), g.ints(1, 2, 3))
+        real = g.add("LessOrEqual", count_up(g, longest), ends_n111)
+        lowest = g.scalar("lowest", -1e30, np.float32)
+        return g.add("Softmax", g.add("Where", real, scores, lowest), axis=-1)
+
+    def _attend(
+        self,
+        g: GraphBuilder,
+        kind: str,
+        layer: int,
+        query_key_value: tuple[str, str, str],
+        ends_n: str,
+        longest: str,
+        *,
+        want_weights: bool = False,
+    ) -> list[str]:
+        """Attention over ragged caches, in place. The result as a list, and perhaps its weights."""
+        caches = [f"{kind}_key_{layer}", f"{kind}_value_{layer}"]
+        outputs = g.add(
+            "GroupQueryAttention",
+            *query_key_value,
+            *caches,
+            ends_n,
+            longest,
+            outputs=4 if want_weights else 3,
+            domain=MICROSOFT,
+            num_heads=self._dimensions.heads,
+            kv_num_heads=self._dimensions.heads,
+            **({"qk_output": 2} if want_weights else {}),
+        )
+        for cache, present in zip(caches, outputs[1:3], strict=True):
+            self._caches.add_output(g, present, cache, "n")
+        attended = g.add("Squeeze", outputs[0], g.ints(1)) if self._precision.flat else outputs[0]
+        return [attended, *outputs[3:]]
+
+    def _to_grid(self, g: GraphBuilder, x: str) -> str:
+        """Rows as sentences of one token, as attention wants them: [n, 1, D]."""
+        return g.add("Unsqueeze", x, g.ints(1)) if self._precision.flat else x
+
+    def _to_list(self, g: GraphBuilder, x: str) -> str:
+        """[n, D]."""
+        return x if self._precision.flat else g.add("Squeeze", x, g.ints(1))

@@ -1,0 +1,90 @@
+"""What encoder and decoder layers have in common: embeddings, feed-forward networks and norms."""
+
+from collections.abc import Callable
+
+from dragoman_export.graphs.builder import MICROSOFT, GraphBuilder
+from dragoman_export.graphs.precision import Precision
+from dragoman_export.graphs.weights import (
+    EmbeddingWeights,
+    FeedForwardWeights,
+    ModelWeights,
+    NormWeights,
+)
+
+Sublayer = Callable[[str], str]
+
+
+class LayerWriter:
+    """Writes the nodes of layers, in one precision."""
+
+    def __init__(self, weights: ModelWeights, precision: Precision) -> None:
+        self._norm_first = weights.norm_first
+        self._activation = weights.activation
+        self._precision = precision
+
+    def embed(self, g: GraphBuilder, ids: str, positions: str, weights: EmbeddingWeights) -> str:
+        """Embeddings of tokens with their positions."""
+        table = g.constant(
+            f"{weights.name}.positions", weights.positions.astype(self._precision.element)
+        )
+        return g.add(
+            "Add",
+            self._precision.lookup(g, ids, weights),
+            g.add("Gather", table, positions, axis=0),
+        )
+
+    def feed_forward(self, g: GraphBuilder, weights: FeedForwardWeights) -> Sublayer:
+        """A feed-forward network."""
+
+        def network(x: str) -> str:
+            wide = self._precision.linear(g, x, weights.widen)
+            if self._activation == "relu":
+                return self._precision.linear(g, wide, weights.narrow, rectified=True)
+            return self._precision.linear(g, self._activate(g, wide), weights.narrow)
+
+        return network
+
+    def _activate(self, g: GraphBuilder, x: str) -> str:
+        if self._activation == "gelu":
+            return g.add("Gelu", x)
+        return g.add("QuickGelu", x, domain=MICROSOFT, alpha=1.0)
+
+    def stack(
+        self,
+        g: GraphBuilder,
+        x: str,
+        sublayers: list[tuple[NormWeights, Sublayer]],
+        final_norm: NormWeights | None,
+    ) -> str:
+        """Sublayers with their residuals and norms."""
+        if not self._norm_first:
+            for norm, sublayer in sublayers:
+                x, _ = self._add_and_norm(g, sublayer(x), x, norm)
+            return x
+        assert final_norm is not None
+        norms = [norm for norm, _ in sublayers] + [final_norm]
+        residual = x
+        x = self._norm(g, residual, norms[0])
+        for (_, sublayer), norm in zip(sublayers, norms[1:], strict=True):
+            x, residual = self._add_and_norm(g, sublayer(x), residual, norm)
+        return x
+
+    def _add_and_norm(
+        self, g: GraphBuilder, x: str, residual: str, norm: NormWeights
+    ) -> tuple[str, str]:
+        """LayerNorm(x + residual), and the sum itself.
+
+        Not the fused SkipLayerNormalization: on the CPU that is several times slower.
+        """
+        total = g.add("Add", x, residual)
+        return self._norm(g, total, norm), total
+
+    def _norm(self, g: GraphBuilder, x: str, norm: NormWeights) -> str:
+        element = self._precision.element
+        gamma = g.constant(f"{norm.name}.gamma", norm.gamma.astype(element))
+        beta = g.constant(f"{norm.name}.beta", norm.beta.astype(element))
+        return g.add("LayerNormalization", x, gamma, beta, axis=-1, epsilon=norm.epsilon)
+
+    def to_float32(self, g: GraphBuilder, x: str) -> str:
+        """The same numbers as float32, whatever the precision is."""
+        return x if self._precision.element.__name__ == "float32" else g.add("Cast", x, to=1)

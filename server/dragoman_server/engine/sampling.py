@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_server.engine.core import Sampling
-from dragoman_server.runtime.graphs import CANDIDATES
+from dragoman_server.runtime.results import CANDIDATES
 
 LISTED = CANDIDATES
 """Up to this top-k, the step's own list of best tokens is enough."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman_export.export import write_graphs
+from dragoman_export.graphs.writer import write_graphs
 from dragoman_server.bundle.manifest import SHORTLIST, Manifest, SpecialIds
 from dragoman_server.bundle.reading import Bundle
 from dragoman_server.bundle.shortlist import Shortlist

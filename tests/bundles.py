@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from conftest import tiny_model
-from dragoman_export.export import ExportSettings, ParallelSample, export_bundle
+from dragoman_export.export import ExportSettings, export_bundle
+from dragoman_export.texts import ParallelSample
 from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_training.batch import Batch
 from dragoman_training.checkpoint import Checkpoint, weights_of

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from conftest import random_sources, tiny_model
-from dragoman_export.export import write_graphs
+from dragoman_export.graphs.writer import write_graphs
 from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, SpecialIds
 from dragoman_server.bundle.reading import Bundle
 from dragoman_server.bundle.shortlist import Shortlist

@@ -28,10 +28,12 @@ from bundles import (
 )
 from conftest import random_sources, tiny_model
 from dragoman_export.errors import ExportError, VerificationError
-from dragoman_export.export import ExportSettings, ParallelSample, export_bundle, write_graphs
+from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.graphs.builder import GraphBuilder
 from dragoman_export.graphs.precision import Float
+from dragoman_export.graphs.writer import write_graphs
 from dragoman_export.proofs.batch_invariance import Lanes, bits_of, check_company, compare_company
+from dragoman_export.texts import ParallelSample
 from dragoman_server.bundle.graph_io import GRAPHS
 from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.errors import BundleError

@@ -12,8 +12,9 @@ import pytest
 from bundles import PAIR, REFERENCES, SAMPLE, TEXTS, checkpoint_of, ignore, trained_model
 from dragoman_client import Client, Options
 from dragoman_export.errors import ExportError, VerificationError
-from dragoman_export.export import ExportSettings, LexiconText, export_bundle
+from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.lexicon import LexiconSettings
+from dragoman_export.texts import LexiconText
 from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, StoredFile
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.bundle.shortlist import Shortlist, read_shortlist

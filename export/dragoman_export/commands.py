@@ -18,7 +18,7 @@ from dragoman_export.bundle_options import (
 )
 
 if TYPE_CHECKING:
-    from dragoman_export.export import LexiconText, ParallelSample
+    from dragoman_export.texts import LexiconText, ParallelSample
 
 
 def export(
@@ -104,7 +104,7 @@ def read_sample(
     from itertools import islice
 
     from dragoman_export.errors import ExportError
-    from dragoman_export.export import CALIBRATION, ParallelSample
+    from dragoman_export.texts import CALIBRATION, ParallelSample
     from dragoman_training.corpus import ParallelText, read_lines
 
     if (source is None) != (reference is None):
@@ -126,8 +126,8 @@ def read_sample(
 def read_lexicon(source: Path | None, target: Path | None, likely: int) -> "LexiconText | None":
     """Text to learn a shortlist from."""
     from dragoman_export.errors import ExportError
-    from dragoman_export.export import LexiconText
     from dragoman_export.lexicon import LexiconSettings
+    from dragoman_export.texts import LexiconText
     from dragoman_training.corpus import ParallelText, check_readable
 
     if (source is None) != (target is None):

@@ -1,23 +1,15 @@
 """From checkpoint to bundle: write the graphs, prove them, and only then give them their name."""
 
-import fnmatch
 import json
-import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from dragoman_export.errors import ExportError
-from dragoman_export.graphs.builder import WeightFile
-from dragoman_export.graphs.calibration import largest_inputs
-from dragoman_export.graphs.precision import Float, Int8, Precision
-from dragoman_export.graphs.weights import weights_for_graphs
-from dragoman_export.graphs.writer import GraphWriter
-from dragoman_export.lexicon import LexiconSettings, shortlist_from
+from dragoman_export.graphs.writer import write_graphs
 from dragoman_export.progress import Watch
 from dragoman_export.proofs.against_torch import RAGGED, check_against_model
 from dragoman_export.proofs.batch_invariance import check_company
@@ -30,14 +22,19 @@ from dragoman_export.proofs.quality import (
     translate_listed,
 )
 from dragoman_export.source import Origin, origin_of
+from dragoman_export.texts import (
+    LexiconText,
+    ParallelSample,
+    calibration_ids,
+    golden_candidates,
+    learn_shortlist,
+    that_fits,
+)
 from dragoman_server.bundle.golden import GOLDEN
-from dragoman_server.bundle.graph_io import COLUMNS, DECODER, ENCODER, LISTED, MOVE
 from dragoman_server.bundle.manifest import (
     MANIFEST,
     PRECISIONS,
     SHORTLIST,
-    WEIGHTS,
-    Dimensions,
     Manifest,
     StoredFile,
 )
@@ -46,16 +43,10 @@ from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.checkpoint import Checkpoint
 from dragoman_training.files import sha256, staged_directory
-from dragoman_training.search import OURS, Ends
-from dragoman_training.transformer import Transformer
 
 _ROWS = 64
 _COMPANY = 20
 """Sentences, and random batches of them, to compare bit by bit."""
-_TOGETHER = 1000
-"""Sentence pairs that are tokenized at a time."""
-CALIBRATION = 300
-"""Sentences that the scales of int8 are found on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,26 +68,6 @@ class ExportSettings:
         for field in ("name", "version"):
             if not getattr(self, field):
                 raise ValueError(f"{field} is empty")
-
-
-@dataclass(frozen=True)
-class ParallelSample:
-    """Text to measure quality on, and other text to find the scales of int8 on."""
-
-    sources: Sequence[str]
-    references: Sequence[str]
-    calibration: Sequence[str] = ()
-    """Where there is none, the sources serve for both."""
-    golden: Sequence[str] = ()
-    """Sentences for the golden decodings, where it should not be the sources."""
-
-
-@dataclass(frozen=True)
-class LexiconText:
-    """Parallel text to learn a shortlist from."""
-
-    pairs: Iterable[tuple[str, str]]
-    settings: LexiconSettings
 
 
 def export_bundle(
@@ -129,7 +100,7 @@ def export_origin(
     path = path.resolve()
     _check_is_free(path)
     if sample is not None:
-        sample = _that_fits(origin, sample)
+        sample = that_fits(origin, sample)
     with TemporaryDirectory() as scratch, staged_directory(path) as staging:
         # The float32 graphs are proved against PyTorch, and are what other precisions are held to.
         plain = staging if settings.precision == "float32" else Path(scratch)
@@ -140,8 +111,8 @@ def export_origin(
         error = check_against_model(Graphs(bundle, GraphSettings(rows=RAGGED)), origin.model, watch)
         if settings.precision != "float32":
             watch("calibrating", 0, 1)
-            calibration = _calibration(origin, sample)
-            shortlist = None if lexicon is None else _shortlist(origin, lexicon, watch)
+            calibration = calibration_ids(origin, sample)
+            shortlist = None if lexicon is None else learn_shortlist(origin, lexicon, watch)
             manifest = _write(origin, staging, settings, calibration, shortlist)
         quality = _measure(origin, bundle, Bundle(staging, manifest), sample, watch)
         if quality is not None:
@@ -181,26 +152,9 @@ def _check_is_free(path: Path) -> None:
         raise ExportError(f"{path}: neither empty nor a bundle")
 
 
-def _that_fits(origin: Origin, sample: ParallelSample) -> ParallelSample:
-    """The sentences that have text and that the model can take."""
-
-    def fits(text: str) -> bool:
-        (ids,) = origin.encode([text])
-        return bool(text.strip()) and 0 < len(ids) <= origin.most_source_tokens
-
-    pairs = [p for p in zip(sample.sources, sample.references, strict=True) if fits(p[0])]
-    if not pairs:
-        raise ExportError("the text to measure on has no sentence that the model can take")
-    sources, references = zip(*pairs, strict=True)
-    calibration, golden = (
-        [t for t in texts if fits(t)] for texts in (sample.calibration, sample.golden)
-    )
-    return ParallelSample(sources, references, calibration, golden)
-
-
 def _check_company(origin: Origin, bundle: Bundle, sample: ParallelSample | None) -> None:
     graphs = Graphs(bundle, GraphSettings(rows=RAGGED))
-    sources = _candidates(origin, bundle.manifest, sample)
+    sources = golden_candidates(origin, bundle.manifest, sample)
     check_company(graphs, sources[:_COMPANY], batches=_COMPANY)
 
 
@@ -244,85 +198,6 @@ def _write(
     )
 
 
-def write_graphs(
-    model: Transformer,
-    directory: Path,
-    precision: str,
-    alignment_layer: int,
-    calibration: Sequence[Sequence[int]] = (),
-    keep_float32: Sequence[str] = (),
-    ends: Ends = OURS,
-    shortlist: Shortlist | None = None,
-) -> Dimensions:
-    """The graphs and their weights; int8 needs sentences, as ids, to find its scales on."""
-    architecture = model.settings
-    dimensions = Dimensions(
-        width=architecture.width,
-        heads=architecture.heads,
-        feed_forward=architecture.feed_forward,
-        encoder_layers=architecture.encoder_layers,
-        decoder_layers=architecture.decoder_layers,
-        source_vocabulary=model.source_vocabulary,
-        target_vocabulary=model.target_vocabulary,
-    )
-    file = WeightFile(WEIGHTS)
-    weights = weights_for_graphs(model)
-    names = [linear.name for linear in weights.linears()]
-    for pattern in keep_float32:
-        if not fnmatch.filter(names, pattern):
-            raise ExportError(f"no product is named like {pattern!r}; there are {', '.join(names)}")
-    way: Precision = (
-        Int8(largest_inputs(model, weights, calibration, ends), keep_float32)
-        if precision == "int8"
-        else Float(precision)
-    )
-    writer = GraphWriter(
-        weights,
-        dimensions,
-        way,
-        file,
-        max_source=architecture.max_length,
-        max_target=architecture.max_length,
-        alignment_layer=alignment_layer,
-    )
-    graphs = {ENCODER: writer.encoder(), DECODER: writer.decoder(), MOVE: writer.move()}
-    if shortlist is not None:
-        if not isinstance(way, Int8) or way.keeps(weights.projection):
-            raise ExportError("a shortlist is for int8, and its projection must not stay float32")
-        graphs |= {LISTED: writer.listed_decoder(), COLUMNS: writer.columns()}
-        shortlist.save(directory / SHORTLIST)
-    for name, graph in graphs.items():
-        graph.save(directory / name)
-    (directory / WEIGHTS).write_bytes(file.content)
-    return dimensions
-
-
-def _calibration(origin: Origin, sample: ParallelSample | None) -> list[list[int]]:
-    """Sentences to find scales on: spread over the text."""
-    texts = [] if sample is None else list(sample.calibration or sample.sources)
-    stride = max(1, len(texts) // CALIBRATION)
-    return origin.encode(texts[::stride][:CALIBRATION])
-
-
-def _shortlist(origin: Origin, lexicon: LexiconText, watch: Watch) -> Shortlist:
-    def as_ids() -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-        pairs = iter(lexicon.pairs)
-        while some := list(islice(pairs, _TOGETHER)):
-            sources, targets = zip(*some, strict=True)
-            yield from zip(
-                origin.encode(sources), origin.target.encode_all(list(targets)), strict=True
-            )
-
-    return shortlist_from(
-        as_ids(),
-        source_vocabulary=origin.model.source_vocabulary,
-        target_vocabulary=origin.model.target_vocabulary,
-        end=origin.special.end,
-        settings=lexicon.settings,
-        watch=watch,
-    )
-
-
 def _measure(
     origin: Origin,
     plain: Bundle,
@@ -359,7 +234,9 @@ def _finish(
 ) -> None:
     """Golden decodings, then the manifest with the hash of every file."""
     graphs = Graphs(decider, GraphSettings(rows=_ROWS))
-    golden = golden_decodings(graphs, _candidates(origin, manifest, sample), start=origin.start)
+    golden = golden_decodings(
+        graphs, golden_candidates(origin, manifest, sample), start=origin.start
+    )
     content: dict[str, Any] = {"sentences": golden}
     (directory / GOLDEN).write_text(json.dumps(content, indent=1) + "\n")
     files = {
@@ -367,17 +244,3 @@ def _finish(
         for file in sorted(directory.iterdir())
     }
     (directory / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")
-
-
-def _candidates(
-    origin: Origin, manifest: Manifest, sample: ParallelSample | None
-) -> list[list[int]]:
-    """Sentences of the text, or made-up ones where there is none."""
-    if sample is not None:
-        return origin.encode(list(sample.golden or sample.sources)[:200])
-    rng = random.Random(1)  # noqa: S311
-    vocabulary = manifest.dimensions.source_vocabulary
-    longest = min(12, manifest.max_source_tokens - 1)
-    return [
-        [rng.randrange(4, vocabulary) for _ in range(rng.randint(1, longest))] for _ in range(200)
-    ]

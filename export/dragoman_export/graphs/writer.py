@@ -4,13 +4,23 @@ The contract is ``dragoman_server.bundle.graph_io``: names, shapes and meaning o
 No ``If`` or ``Loop``; caches are written in place and never concatenated.
 """
 
+import fnmatch
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman_export.errors import ExportError
 from dragoman_export.graphs.builder import GraphBuilder, WeightFile
 from dragoman_export.graphs.caches import CacheWriter
+from dragoman_export.graphs.calibration import largest_inputs
 from dragoman_export.graphs.decoder import DecoderWriter
 from dragoman_export.graphs.encoder import EncoderWriter
-from dragoman_export.graphs.precision import Precision
-from dragoman_export.graphs.weights import ModelWeights
-from dragoman_server.bundle.manifest import Dimensions
+from dragoman_export.graphs.precision import Float, Int8, Precision
+from dragoman_export.graphs.weights import ModelWeights, weights_for_graphs
+from dragoman_server.bundle.graph_io import COLUMNS, DECODER, ENCODER, LISTED, MOVE
+from dragoman_server.bundle.manifest import SHORTLIST, WEIGHTS, Dimensions
+from dragoman_server.bundle.shortlist import Shortlist
+from dragoman_training.search import OURS, Ends
+from dragoman_training.transformer import Transformer
 
 
 class GraphWriter:
@@ -76,3 +86,56 @@ class GraphWriter:
                 lines = g.add("GatherND", name, read)
                 self._caches.scatter(g, name, "rows_", write, lines)
         return g
+
+
+def write_graphs(
+    model: Transformer,
+    directory: Path,
+    precision: str,
+    alignment_layer: int,
+    calibration: Sequence[Sequence[int]] = (),
+    keep_float32: Sequence[str] = (),
+    ends: Ends = OURS,
+    shortlist: Shortlist | None = None,
+) -> Dimensions:
+    """The graphs and their weights; int8 needs sentences, as ids, to find its scales on."""
+    architecture = model.settings
+    dimensions = Dimensions(
+        width=architecture.width,
+        heads=architecture.heads,
+        feed_forward=architecture.feed_forward,
+        encoder_layers=architecture.encoder_layers,
+        decoder_layers=architecture.decoder_layers,
+        source_vocabulary=model.source_vocabulary,
+        target_vocabulary=model.target_vocabulary,
+    )
+    file = WeightFile(WEIGHTS)
+    weights = weights_for_graphs(model)
+    names = [linear.name for linear in weights.linears()]
+    for pattern in keep_float32:
+        if not fnmatch.filter(names, pattern):
+            raise ExportError(f"no product is named like {pattern!r}; there are {', '.join(names)}")
+    way: Precision = (
+        Int8(largest_inputs(model, weights, calibration, ends), keep_float32)
+        if precision == "int8"
+        else Float(precision)
+    )
+    writer = GraphWriter(
+        weights,
+        dimensions,
+        way,
+        file,
+        max_source=architecture.max_length,
+        max_target=architecture.max_length,
+        alignment_layer=alignment_layer,
+    )
+    graphs = {ENCODER: writer.encoder(), DECODER: writer.decoder(), MOVE: writer.move()}
+    if shortlist is not None:
+        if not isinstance(way, Int8) or way.keeps(weights.projection):
+            raise ExportError("a shortlist is for int8, and its projection must not stay float32")
+        graphs |= {LISTED: writer.listed_decoder(), COLUMNS: writer.columns()}
+        shortlist.save(directory / SHORTLIST)
+    for name, graph in graphs.items():
+        graph.save(directory / name)
+    (directory / WEIGHTS).write_bytes(file.content)
+    return dimensions

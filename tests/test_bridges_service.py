@@ -15,7 +15,8 @@ from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.source import Origin
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_server.runtime.reference_search import default_limit, greedy
+from dragoman_server.runtime.reference_search import greedy
+from dragoman_server.runtime.scoring import default_limit
 from hf_models import save_m2m100, save_marian, sentences
 from service_running import Running, few_rows, refusal, serving, settings_for
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from dragoman_export.errors import VerificationError
 from dragoman_server.runtime.graphs import Graphs
-from dragoman_server.runtime.reference_search import default_limit, greedy
+from dragoman_server.runtime.reference_search import greedy
+from dragoman_server.runtime.scoring import default_limit
 
 LEAST_MARGIN = 0.1
 SENTENCES = 8

@@ -11,7 +11,8 @@ from dragoman_server.engine.core import Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_server.runtime.reference_search import default_limit, greedy
+from dragoman_server.runtime.reference_search import greedy
+from dragoman_server.runtime.scoring import default_limit
 from dragoman_training.evaluation import measure
 from dragoman_training.tokenizer import END
 

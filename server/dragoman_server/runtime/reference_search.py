@@ -1,8 +1,7 @@
 """Search over a bundle's graphs, plainly: what a faster engine must equal.
 
-The definitions are those of ``dragoman_training.search``, but for what a manifest says of ends. It
-replays a bundle's golden decodings and serves as the reference of tests; nothing here is made for
-speed.
+The definitions are those of ``dragoman_training.search``. It replays a bundle's golden decodings
+and serves as the reference of tests; nothing here is made for speed.
 """
 
 import math
@@ -14,27 +13,29 @@ import numpy as np
 from dragoman_server.runtime.arrays import Ints
 from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.results import StepResult
+from dragoman_server.runtime.scoring import (
+    can_stop,
+    candidates_of,
+    ending_candidates,
+    length_score,
+)
 
 Hypotheses = dict[int, tuple[tuple[int, ...], tuple[float, ...]]]
-"""By row: token ids, and the log-probability of each."""
+"""The live hypotheses of a beam by their row: token ids, and the log-probability of each."""
 
 
 @dataclass(frozen=True)
 class Decoded:
     ids: tuple[int, ...]
-    """Without begin and end."""
+    """Tokens of the translation, without begin and end."""
     log_prob: float
-    """The end token included."""
+    """Log-probability of the translation, the end token included."""
     score: float
+    """``log_prob`` divided by length^alpha."""
     token_log_probs: tuple[float, ...] = ()
-    """Of each token, the end token last."""
+    """Log-probability of each token, the end token last."""
     margin: float = math.inf
-    """The least lead of the chosen token over the next best, over all steps."""
-
-
-def default_limit(source_tokens: int, max_target_tokens: int) -> int:
-    """The most tokens of a translation, end included, for a source without its end token."""
-    return min(2 * source_tokens + 10, max_target_tokens)
+    """Smallest lead of a chosen token over the next best, over all steps."""
 
 
 def greedy(
@@ -93,6 +94,7 @@ def beam(
     special = graphs.manifest.special_ids
     lengths = encode(graphs, [source], copies=size)
     first = _prompt(graphs, lengths[:1], start)
+    ending = ending_candidates(size, ends_in_beam=graphs.manifest.ends_in_beam)
     live: Hypotheses = {0: ((), ())}
     finished: list[Decoded] = []
     for step in range(limit):
@@ -104,15 +106,15 @@ def beam(
             tokens,
             np.full(rows, len(start) + step),
             lengths[:rows],
-            candidates=min(2 * size, graphs.manifest.dimensions.target_vocabulary),
+            candidates=min(candidates_of(size), graphs.manifest.dimensions.target_vocabulary),
             given_ids=np.full(rows, special.end, np.int64),
         )
         continuations = _continuations(result, live, special.end if step + 1 == limit else None)
         children: list[tuple[int, tuple[int, ...], tuple[float, ...]]] = []
-        for rank, (parent, token, log_prob) in enumerate(continuations[: 2 * size]):
+        for rank, (parent, token, log_prob) in enumerate(continuations[: candidates_of(size)]):
             ids, past = live[parent]
             if token == special.end:
-                if rank < size or not graphs.manifest.ends_in_beam:
+                if rank < ending:
                     finished.append(_decoded(list(ids), [*past, log_prob], alpha))
             elif len(children) < size:
                 children.append((parent, (*ids, token), (*past, log_prob)))
@@ -124,7 +126,7 @@ def beam(
 
 
 def encode(graphs: Graphs, sources: Sequence[Sequence[int]], copies: int = 1) -> Ints:
-    """Read sentences into the first rows, so many rows each; returns the rows' source lengths."""
+    """Read each sentence into ``copies`` rows, from the first on. Returns their source lengths."""
     special = graphs.manifest.special_ids
     lengths = np.array([len(source) + 1 for source in sources])
     ids = np.full((len(sources), int(lengths.max())), special.pad, np.int64)
@@ -136,7 +138,7 @@ def encode(graphs: Graphs, sources: Sequence[Sequence[int]], copies: int = 1) ->
 
 
 def _prompt(graphs: Graphs, lengths: Ints, start: Sequence[int]) -> int:
-    """Read what every row begins with into its cache, all but the last token, which is returned."""
+    """Read the tokens that every row begins with into its cache. Returns the last, not read yet."""
     *before, last = (graphs.manifest.special_ids.begin, *start)
     rows = len(lengths)
     for past, token in enumerate(before):
@@ -149,7 +151,7 @@ def _continuations(
     live: Hypotheses,
     forced: int | None,
 ) -> list[tuple[int, int, float]]:
-    """(row, token, log-probability) of the continuations of live rows, best total first."""
+    """Return (row, token, log-probability) of all continuations, best total first."""
     found: list[tuple[float, int, int, float]] = []
     for row, (_, past) in live.items():
         total = math.fsum(past)
@@ -195,15 +197,16 @@ def _is_done(
     alpha: float,
     wanted: int,
 ) -> bool:
+    """Return whether enough are finished, and no live hypothesis can beat the worst of them."""
     if len(finished) < wanted:
         return False
     best_live = max(math.fsum(log_probs) for _, log_probs in live.values())
-    return finished[wanted - 1].score >= best_live / limit**alpha
+    return can_stop(finished[wanted - 1].score, best_live, limit, alpha)
 
 
 def _decoded(
     ids: list[int], log_probs: list[float], alpha: float, margin: float = math.inf
 ) -> Decoded:
     total = math.fsum(log_probs)
-    score = total / len(log_probs) ** alpha
+    score = length_score(total, len(log_probs), alpha)
     return Decoded(tuple(ids), total, score, tuple(log_probs), margin)

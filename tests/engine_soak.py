@@ -162,7 +162,7 @@ def what_is_left(engine: Engine) -> list[str]:
         "requests": len(engine._scheduler._requests),
         "flows": len(engine._scheduler._held),
         "used rows": engine._scheduler.used_rows,
-        "constrained": sum(len(lane._constrained) for lane in engine.lanes),
+        "constrained": sum(len(lane._constraints._by_options) for lane in engine.lanes),
     }
     return [name for name, count in {**lanes, **owned, **rest}.items() if count]
 

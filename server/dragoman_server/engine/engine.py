@@ -10,29 +10,18 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from dragoman_server.bundle.reading import Bundle
 from dragoman_server.bundle.shortlist import shortlist_of
-from dragoman_server.engine.core import (
-    GREEDY,
-    Answer,
-    Failure,
-    Options,
-    Report,
-    Sentence,
-    Ticket,
-    Timing,
-)
-from dragoman_server.engine.jobs import JobMaker, SentenceError
+from dragoman_server.engine.core import GREEDY, Failure, Options, Report, Sentence, Ticket, Timing
+from dragoman_server.engine.jobs import Job, JobMaker, SentenceError
 from dragoman_server.engine.lane import Lane
-from dragoman_server.engine.rows import Job
-from dragoman_server.engine.sampling import LISTED
-from dragoman_server.engine.scheduler import Need, Scheduler, SchedulerSettings, Turn
+from dragoman_server.engine.lane_thread import LaneStatus, LaneThread, Work, unanswered
+from dragoman_server.engine.scheduler import Need, Scheduler, SchedulerSettings
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.speed import Speed
+from dragoman_server.engine.warm_up import warm_up
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 
 log = logging.getLogger(__name__)
@@ -41,7 +30,7 @@ Deliver = Callable[[Report], None]
 """Takes the reports of all lanes, each in the lane's own thread; the lane waits for it."""
 
 _CLOSING_SECONDS = 10.0
-"""How long a closing engine waits for the calls that are running before it interrupts them."""
+"""Seconds that a closing engine waits for the calls that are running before it interrupts them."""
 
 
 class EngineClosedError(Exception):
@@ -49,17 +38,6 @@ class EngineClosedError(Exception):
 
     def __init__(self) -> None:
         super().__init__("the engine is closed")
-
-
-@dataclass(frozen=True)
-class LaneStatus:
-    lane: int
-    alive: bool
-    """Its thread runs."""
-    busy: bool
-    """It is in a turn; a lane that waits for work is not."""
-    since_heartbeat: float
-    """Seconds since that turn began, or the last one ended: a busy lane far behind is stalled."""
 
 
 class Engine:
@@ -94,23 +72,17 @@ class Engine:
             )
         )
         self._jobs: dict[Ticket, Job] = {}
-        """Of the sentences that wait."""
+        """Jobs of the sentences that wait."""
         self._owed = 0
         """Sentences whose answer has not been delivered."""
         self._requests = 0
+        """Requests so far, which is also the number of the next."""
         self.speed = Speed()
         """How fast the lanes work, for those who have to know how long a queue takes."""
         self._changed = threading.Condition()
         self._is_open = True
         self._stopping = False
-        self._busy = [False] * resolved.replicas
-        self._heartbeats = [time.monotonic()] * resolved.replicas
-        self._threads = [
-            threading.Thread(
-                target=self._run, args=(lane,), name=f"lane-{lane.number}", daemon=True
-            )
-            for lane in self.lanes
-        ]
+        self._threads = [LaneThread(lane, self) for lane in self.lanes]
 
     @property
     def buffer_bytes(self) -> int:
@@ -147,18 +119,13 @@ class Engine:
         return self._scheduler.used_rows
 
     def status(self) -> list[LaneStatus]:
-        now = time.monotonic()
-        return [
-            LaneStatus(number, thread.is_alive(), busy, now - beat)
-            for number, (thread, busy, beat) in enumerate(
-                zip(self._threads, self._busy, self._heartbeats, strict=True)
-            )
-        ]
+        """Return how each lane is doing."""
+        return [thread.status for thread in self._threads]
 
     def start(self) -> None:
         """Warm up at the largest shapes, so that memory does not grow later, and begin."""
         for lane in self.lanes:
-            warm_up(lane.graphs, self.settings.encode_tokens)
+            warm_up(lane, self.settings.encode_tokens)
         for thread in self._threads:
             thread.start()
 
@@ -214,10 +181,7 @@ class Engine:
 
     def close(self) -> None:
         """Stop. What is not finished is answered as stopped."""
-        with self._changed:
-            self._is_open = False
-            self._stopping = True
-            self._changed.notify_all()
+        self._stop()
         if not self._join(_CLOSING_SECONDS):
             for lane in self.lanes:
                 lane.graphs.interrupt()
@@ -229,66 +193,31 @@ class Engine:
         """Wait for the lanes to end. Returns whether they have."""
         until = time.monotonic() + seconds
         for thread in self._threads:
-            if thread.is_alive():
-                thread.join(max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+            thread.join(until)
+        return not any(thread.is_alive for thread in self._threads)
 
-    def _run(self, lane: Lane) -> None:
-        try:
-            while not self._stopping:
-                self._take_turn(lane)
-            self._fail_lane(lane, Failure.STOPPED)
-        except Exception:
-            # Nothing is known to get here; if something does, the engine ends rather than hangs.
-            log.critical("lane %d died", lane.number, exc_info=True)
-            with self._changed:
-                self._is_open = False
-                self._stopping = True
-                self._changed.notify_all()
-            self._fail_lane(lane, Failure.FAULT)
+    def next_work(self, lane: Lane) -> Work | None:
+        """Wait for something that this lane has to do; None when the engine stops.
 
-    def _take_turn(self, lane: Lane) -> None:
+        For the lane's thread, as are the three below.
+        """
         with self._changed:
-            self._busy[lane.number] = False
             self._changed.wait_for(
                 lambda: self._stopping or lane.running or self._scheduler.has_work(lane.number)
             )
             if self._stopping:
-                return
-            began = self._heartbeats[lane.number] = time.monotonic()
-            self._busy[lane.number] = True
-            turn = self._scheduler.turn(lane.number, began, self.speed.pace)
-            jobs = [self._jobs.pop(ticket) for ticket in turn.admitted]
-            dropped = [(self._jobs.pop(ticket), why) for ticket, why in turn.dropped]
-        report = Report(lane.number)
-        for job, failure in dropped:
-            report.answers.append(_unanswered(job, failure))
-        graph_seconds = lane.graphs.seconds
-        self._work(lane, turn, jobs, report)
-        self._release(report)
-        report.graph_seconds = lane.graphs.seconds - graph_seconds
-        ended = time.monotonic()
-        report.turn_seconds = ended - began
-        with self._changed:
-            self.speed.add_turn(ended, report.source_tokens, report.turn_seconds)
-        self._hand_over(report)
+                return None
+            now = time.monotonic()
+            turn = self._scheduler.turn(lane.number, now, self.speed.pace)
+            return Work(
+                began=now,
+                leaving=turn.leaving,
+                dropped=[(self._jobs.pop(ticket), why) for ticket, why in turn.dropped],
+                admitted=[self._jobs.pop(ticket) for ticket in turn.admitted],
+            )
 
-    def _work(self, lane: Lane, turn: Turn, jobs: list[Job], report: Report) -> None:
-        try:
-            lane.leave(turn.leaving, report)
-            if jobs:
-                lane.admit(jobs, report)
-            lane.step(report)
-        except Exception:
-            log.exception("a step of lane %d failed, with %d sentences", lane.number, lane.running)
-            report.faults += 1
-            lane.fail_all(Failure.FAULT, report)
-            answered = {answer.ticket for answer in report.answers}
-            report.answers += [
-                _unanswered(job, Failure.FAULT) for job in jobs if job.ticket not in answered
-            ]
-
-    def _release(self, report: Report) -> None:
+    def release(self, report: Report) -> None:
+        """Take back the rows of sentences that were answered, and learn how long they took."""
         if report.answers:
             with self._changed:
                 self._scheduler.release(answer.ticket for answer in report.answers)
@@ -297,6 +226,27 @@ class Engine:
                         held = answer.timing.finished - answer.timing.admitted
                         self.speed.add_sentence(answer.source_tokens + 1, held)
                 self._changed.notify_all()
+
+    def complete(self, report: Report) -> None:
+        """Deliver the report of a turn."""
+        with self._changed:
+            self.speed.add_turn(time.monotonic(), report.source_tokens, report.turn_seconds)
+        self._hand_over(report)
+
+    def lane_ended(self, lane: Lane, failure: Failure) -> None:
+        """Answer everything that this lane has, and what no lane will take any more."""
+        if failure is Failure.FAULT:
+            self._stop()
+        report = Report(lane.number)
+        lane.fail_all(failure, report)
+        self._answer_waiting(report)
+
+    def _stop(self) -> None:
+        """Take no more requests, and end all lanes."""
+        with self._changed:
+            self._is_open = False
+            self._stopping = True
+            self._changed.notify_all()
 
     def _hand_over(self, report: Report) -> None:
         try:
@@ -308,60 +258,13 @@ class Engine:
                 self._owed -= len(report.answers)
                 self._changed.notify_all()
 
-    def _fail_lane(self, lane: Lane, failure: Failure) -> None:
-        """Answer everything that this lane has, and what no lane will take any more."""
-        report = Report(lane.number)
-        lane.fail_all(failure, report)
-        self._answer_waiting(report)
-        with self._changed:
-            self._busy[lane.number] = False
-
     def _answer_waiting(self, report: Report) -> None:
+        """Answer what waits as stopped, and deliver the report if it has any answers."""
         with self._changed:
             while self._jobs:
                 _, job = self._jobs.popitem()
                 self._scheduler.cancel(job.ticket.request)
-                report.answers.append(_unanswered(job, Failure.STOPPED))
+                report.answers.append(unanswered(job, Failure.STOPPED))
         if report.answers:
-            self._release(report)
+            self.release(report)
             self._hand_over(report)
-
-
-def _unanswered(job: Job, failure: Failure) -> Answer:
-    job.timing.finished = time.monotonic()
-    return Answer(
-        job.ticket,
-        failure=failure,
-        timing=job.timing,
-        source_tokens=len(job.sentence.source),
-    )
-
-
-def warm_up(graphs: Graphs, encode_tokens: int) -> None:
-    """Run each graph at the largest shapes it will meet."""
-    rows, manifest = graphs.settings.rows, graphs.manifest
-    longest, end = manifest.max_source_tokens, manifest.special_ids.end
-    for length in {longest, min(longest, max(2, encode_tokens // rows))}:
-        sentences = max(1, min(rows, encode_tokens // length))
-        filled = np.arange(rows) % sentences
-        ids = np.full((sentences, length), end, np.int64)
-        graphs.encode(ids, np.full(sentences, length), filled, np.arange(rows))
-    last = manifest.max_target_tokens - 1
-    graphs.step(
-        np.full(rows, end, np.int64),
-        np.full(rows, last, np.int64),
-        np.full(rows, longest, np.int64),
-        candidates=min(LISTED, manifest.dimensions.target_vocabulary),
-    )
-    if graphs.lists is not None:
-        graphs.lists.fill_all()
-        graphs.step_listed(
-            np.full(rows, end, np.int64),
-            np.full(rows, last, np.int64),
-            np.full(rows, longest, np.int64),
-            candidates=min(LISTED, manifest.dimensions.target_vocabulary),
-        )
-        graphs.lists.clear()
-    half = rows // 2
-    if half:
-        graphs.move(range(half), range(half, 2 * half), last + 1, longest)

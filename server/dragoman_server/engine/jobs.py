@@ -1,27 +1,120 @@
-"""From a sentence and options to a job: checked against the model, with limits decided."""
+"""From a sentence and its options to a job: checked against the model, with everything decided.
+
+How a sentence is decoded is decided here once, in ``Decoding``. Whoever runs the job reads that,
+and does not ask the options again.
+"""
 
 import secrets
+from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from dragoman_server.bundle.manifest import Manifest
-from dragoman_server.engine.core import FieldError, Options, Sentence, Ticket
-from dragoman_server.engine.rows import Job
-from dragoman_server.runtime.reference_search import default_limit
+from dragoman_server.engine.core import FieldError, Options, Sentence, Ticket, Timing
+from dragoman_server.runtime.results import CANDIDATES
+from dragoman_server.runtime.scoring import candidates_of, default_limit
 
 
 class SentenceError(FieldError):
     """A sentence or option that this model can't take."""
 
 
+class Selection(Enum):
+    """How the next token of a sentence is chosen, where none is given."""
+
+    GREEDY = auto()
+    """The most probable token is taken."""
+    BEAM = auto()
+    """Several hypotheses go on side by side."""
+    SAMPLE_CANDIDATES = auto()
+    """A token is drawn from the most probable ones, which the step lists."""
+    SAMPLE_VOCABULARY = auto()
+    """A token is drawn from the whole vocabulary, or from more of it than the step lists."""
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How a sentence is decoded."""
+
+    selection: Selection
+    beam: int
+    """Rows that the sentence holds: one for each hypothesis of its beam."""
+    candidates: int
+    """Most probable tokens of each row that the selection looks at."""
+    is_greedy: bool
+    """Each step takes the best token and nothing else has to be known: no token is given, and no
+    alignment is kept. Constraints may hold: they change probabilities before a token is chosen."""
+    is_constrained: bool
+    """Penalties or bans change the probabilities of some tokens."""
+    may_use_shortlist: bool
+    """The search is for the best translation whatever its words. A sentence that is sampled, given
+    or constrained needs all tokens; a minimum length is no obstacle."""
+    keeps_alignment: bool
+    """The alignment of each new token with the source is kept."""
+
+    @classmethod
+    def of(cls, sentence: Sentence, options: Options, forced: tuple[int, ...]) -> "Decoding":
+        """Decide for a sentence whose first tokens are ``forced``."""
+        selection, candidates = _selection(options)
+        is_penalised = bool(
+            options.repetition_penalty != 1.0 or options.no_repeat_ngram or options.suppressed
+        )
+        is_given = bool(sentence.prefix) or sentence.target is not None
+        return cls(
+            selection=selection,
+            beam=options.beam,
+            candidates=candidates,
+            is_greedy=selection is Selection.GREEDY and not (options.alignment or forced),
+            is_constrained=is_penalised or options.min_tokens > 0,
+            may_use_shortlist=options.sampling is None and not is_penalised and not is_given,
+            keeps_alignment=options.alignment,
+        )
+
+
+def _selection(options: Options) -> tuple[Selection, int]:
+    """Return how tokens are chosen, and from how many candidates."""
+    if options.beam > 1:
+        return Selection.BEAM, candidates_of(options.beam)
+    if options.sampling is None:
+        return Selection.GREEDY, 1
+    # By the sentence's own options alone, so that a draw never depends on other rows.
+    if 0 < options.sampling.top_k <= CANDIDATES:
+        return Selection.SAMPLE_CANDIDATES, options.sampling.top_k
+    return Selection.SAMPLE_VOCABULARY, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A sentence to decode, with everything decided that depends on the model."""
+
+    ticket: Ticket
+    sentence: Sentence
+    options: Options
+    decoding: Decoding
+    forced: tuple[int, ...]
+    """Tokens that are given. To translate: the start tokens and the prefix. To score: the start
+    tokens, the whole translation and the end token."""
+    limit: int
+    """Most tokens of the translation, the end token included."""
+    seed: int
+    """Seed of the draws, where tokens are sampled."""
+    stream: bool
+    """Tokens are reported as they come."""
+    timing: Timing = field(default_factory=Timing)
+
+
 class JobMaker:
+    """Makes jobs for one model, and refuses what it can't take."""
+
     def __init__(self, manifest: Manifest, max_beam: int) -> None:
         self._manifest = manifest
         self._max_beam = max_beam
 
     def job(self, sentence: Sentence, options: Options, *, stream: bool) -> Job:
+        """Return the job of a sentence, without a ticket yet. Raises ``SentenceError``."""
         self._check_tokens(sentence, options)
         if options.beam > self._max_beam:
             raise SentenceError("beam", f"is {options.beam}: this engine takes {self._max_beam}")
-        if 2 * options.beam > self._manifest.dimensions.target_vocabulary:
+        if candidates_of(options.beam) > self._manifest.dimensions.target_vocabulary:
             raise SentenceError("beam", f"is {options.beam}: too large for the vocabulary")
         limit = self._limit(sentence, options)
         forced = (*sentence.start, *sentence.prefix)
@@ -31,7 +124,8 @@ class JobMaker:
         seed = options.sampling.seed if options.sampling else 0
         if seed is None:
             seed = secrets.randbits(64)
-        return Job(Ticket(-1, -1), sentence, options, forced, limit, seed, stream)
+        decoding = Decoding.of(sentence, options, forced)
+        return Job(Ticket(-1, -1), sentence, options, decoding, forced, limit, seed, stream)
 
     def _check_tokens(self, sentence: Sentence, options: Options) -> None:
         sizes, end = self._manifest.dimensions, self._manifest.special_ids.end
@@ -46,26 +140,27 @@ class JobMaker:
                 raise SentenceError(name, f"has a token outside the vocabulary of {vocabulary}")
             if name != "source" and end in ids:
                 raise SentenceError(name, f"has the end token, {end}")
-        most = self._manifest.max_source_tokens - 1
-        if len(sentence.source) > most:
+        max_source = self._manifest.max_source_tokens - 1
+        if len(sentence.source) > max_source:
             raise SentenceError(
-                "source", f"has {len(sentence.source)} tokens: the model takes {most}"
+                "source", f"has {len(sentence.source)} tokens: the model takes {max_source}"
             )
 
     def _limit(self, sentence: Sentence, options: Options) -> int:
-        """Most tokens, the end token included."""
-        most = self._manifest.max_target_tokens - len(sentence.start)
+        """Return the most tokens of the translation, the end token included."""
+        max_target = self._manifest.max_target_tokens - len(sentence.start)
         if sentence.target is not None:
-            if len(sentence.target) >= most:
+            if len(sentence.target) >= max_target:
                 raise SentenceError(
-                    "target", f"has {len(sentence.target)} tokens: the model takes {most - 1}"
+                    "target",
+                    f"has {len(sentence.target)} tokens: the model takes {max_target - 1}",
                 )
             return len(sentence.target) + 1
         limit = options.max_tokens
         if limit is None:
-            limit = default_limit(len(sentence.source), most) + len(sentence.prefix)
+            limit = default_limit(len(sentence.source), max_target) + len(sentence.prefix)
             limit = max(limit, options.min_tokens + 1)
-        limit = min(limit, most)
+        limit = min(limit, max_target)
         for name, tokens in (("prefix", len(sentence.prefix)), ("min_tokens", options.min_tokens)):
             if tokens >= limit:
                 raise SentenceError(

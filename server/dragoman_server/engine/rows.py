@@ -8,27 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from dragoman_server.engine.core import Hypothesis, Options, Sentence, Ticket, Timing
-from dragoman_server.runtime.arrays import Ints
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """A sentence to decode, with everything decided that depends on the model."""
-
-    ticket: Ticket
-    sentence: Sentence
-    options: Options
-    forced: tuple[int, ...]
-    """Tokens that are given: what decoding begins with, and a prefix; or a whole translation and
-    the end token, to score it."""
-    limit: int
-    """Most tokens of the translation, the end token included."""
-    seed: int
-    stream: bool
-    timing: Timing = field(default_factory=Timing)
+from dragoman_server.engine.core import Finish, Hypothesis
+from dragoman_server.engine.jobs import Job
+from dragoman_server.runtime.arrays import Bools, Floats, Ints
+from dragoman_server.runtime.scoring import length_score
 
 
 @dataclass(eq=False)
@@ -37,80 +21,91 @@ class Running:
 
     job: Job
     rows: list[int]
-    """One for each hypothesis of its beam, best first."""
+    """Rows of the sentence, one for each hypothesis of its beam, best first."""
     finished: list[Hypothesis] = field(default_factory=list)
-    """Best first, no more than are wanted."""
+    """Finished hypotheses, best first, no more than are wanted."""
     steps_before: int = 0
-    """Steps that its lane had taken when it came."""
-    tokens: Ints | None = None
-    """That it chooses among, where it has a shortlist."""
+    """Steps that the lane had taken when the sentence was admitted."""
 
-    @property
-    def is_plain(self) -> bool:
-        """It takes the best token, one after the other, and nothing else has to be known."""
-        options = self.job.options
-        return not (options.beam > 1 or options.sampling or options.alignment or self.job.forced)
+    def keep(self, hypothesis: Hypothesis) -> None:
+        """Add a finished hypothesis, if it is among the best that are wanted."""
+        self.finished.append(hypothesis)
+        self.finished.sort(key=lambda h: -h.score)  # stable: the earlier of equals stays ahead
+        del self.finished[self.job.options.n_best :]
 
 
 class Rows:
-    """All arrays are allocated and touched once."""
+    """Arrays with a line for each row. They are allocated and touched once."""
 
     def __init__(self, rows: int, max_target: int, max_source: int) -> None:
         self.count = 0
-        """The first rows, up to the last that has an owner; holes among them have none."""
+        """Number of rows up to the last that has an owner; holes among them have none."""
         self.owner: list[Running | None] = [None] * rows
+        """Sentence that holds each row."""
         self.token = np.zeros(rows, np.int64)
-        """The newest token, which the next step reads."""
+        """Newest token of each row, which the next step reads."""
         self.past = np.zeros(rows, np.int64)
-        """Tokens so far, and the position of the newest."""
+        """Tokens of each row so far, which is also the position of the newest."""
         self.source_length = np.ones(rows, np.int64)
-        self.limit = np.ones(rows, np.int64)
-        """Of all tokens."""
+        """Source tokens of each row, the end token included."""
         self.start = np.zeros(rows, np.int64)
-        """How many of the first tokens are no part of the translation."""
+        """Number of each row's first tokens that are no part of the translation."""
+        self.max_length = np.ones(rows, np.int64)
+        """Most tokens of each row, the start tokens and the end token included."""
+        self.min_tokens = np.zeros(rows, np.int64)
+        """Tokens of the translation before which each row may not end."""
         self.total = np.zeros(rows, np.float64)
-        """Log-probability of the tokens so far; -inf where a beam has fewer hypotheses than rows"""
-        self.least = np.zeros(rows, np.int64)
-        """Tokens before which the translation may not end."""
-        self.single = np.zeros(rows, np.bool_)
-        """A hypothesis of its own: greedy, sampled or scored."""
+        """Log-probability of each row's tokens; -inf where a beam has fewer hypotheses than rows"""
+        self.is_single = np.zeros(rows, np.bool_)
+        """Whether each row is its sentence's only one: greedy, sampled or scored."""
         self.stream = np.zeros(rows, np.bool_)
-        self.listed = np.zeros(rows, np.bool_)
-        """Chooses among the tokens of a list."""
+        """Whether the tokens of each row are reported as they come."""
         self.candidates = np.ones(rows, np.int64)
-        """How many of the best tokens its selection looks at."""
+        """Most probable tokens that the selection of each row looks at."""
         self.forced_length = np.zeros(rows, np.int64)
+        """Number of each row's first tokens that are given."""
         self.forced = np.zeros((rows, max_target), np.int64)
+        """The given tokens of each row."""
         self.ids = np.zeros((rows, max_target), np.int64)
+        """All tokens of each row so far, start tokens included."""
         self.log_probs = np.zeros((rows, max_target), np.float32)
+        """Log-probability of each of these tokens."""
         self.alignment = np.zeros((rows, max_target, max_source), np.float32)
+        """How much each of these tokens looked at each source token, where that is kept."""
         for array in (self.forced, self.ids, self.log_probs, self.alignment):
             array.fill(0)  # zeros() alone leaves the pages to be touched later
         self._lines = (
             self.token,
             self.past,
             self.source_length,
-            self.limit,
             self.start,
+            self.max_length,
+            self.min_tokens,
             self.total,
-            self.least,
-            self.single,
+            self.is_single,
             self.stream,
-            self.listed,
             self.candidates,
             self.forced_length,
             self.forced,
             self.ids,
             self.log_probs,
         )
+        self._every = np.arange(rows)
 
     @property
     def bytes(self) -> int:
+        """Memory of all arrays, in bytes."""
         return sum(array.nbytes for array in (*self._lines, self.alignment))
 
-    def place(self, job: Job, begin: int, candidates: int) -> Running:
+    @property
+    def inputs(self) -> tuple[Ints, Ints, Ints]:
+        """What a step reads of each active row: its newest token, past and source length."""
+        count = self.count
+        return self.token[:count], self.past[:count], self.source_length[:count]
+
+    def place(self, job: Job, begin: int) -> Running:
         """Give a sentence its rows: holes first, then those after the last."""
-        beam = job.options.beam
+        beam = job.decoding.beam
         holes = [row for row in range(self.count) if self.owner[row] is None][:beam]
         fresh = range(self.count, self.count + beam - len(holes))
         rows = [*holes, *fresh]
@@ -123,31 +118,62 @@ class Rows:
         self.past[at] = 0
         self.source_length[at] = len(job.sentence.source) + 1
         self.start[at] = len(job.sentence.start)
-        self.limit[at] = len(job.sentence.start) + job.limit
+        self.max_length[at] = len(job.sentence.start) + job.limit
+        self.min_tokens[at] = job.options.min_tokens
         self.total[at] = -np.inf
         self.total[rows[0]] = 0.0
-        self.least[at] = job.options.min_tokens
-        self.single[at] = beam == 1
+        self.is_single[at] = beam == 1
         self.stream[at] = job.stream and beam == 1
-        self.listed[at] = False
-        self.candidates[at] = candidates
+        self.candidates[at] = job.decoding.candidates
         self.forced_length[at] = len(job.forced)
         self.forced[at, : len(job.forced)] = job.forced
         return running
 
     def free(self, running: Running) -> None:
+        """Take a sentence's rows from it."""
         for row in running.rows:
             self.owner[row] = None
             # The step that is being worked on must not take it for a row that goes on.
             self.past[row] = 0
             self.stream[row] = False
-            self.single[row] = False
+            self.is_single[row] = False
             self.forced_length[row] = 0
-        while self.count and self.owner[self.count - 1] is None:
-            self.count -= 1
+        self._drop_holes_at_the_end()
+
+    def append(self, rows: slice | Ints, token: Ints, log_prob: Floats) -> None:
+        """Append a token to each of these rows; ``token`` has one for every active row."""
+        lines, past = self._every[rows], self.past[rows]
+        new_token, new_log_prob = token[rows], log_prob[rows]
+        self.ids[lines, past] = new_token
+        self.log_probs[lines, past] = new_log_prob
+        self.total[rows] += new_log_prob
+        self.token[rows] = new_token
+        self.past[rows] += 1
+
+    def forced_tokens(self, is_forced: Bools, otherwise: Ints) -> Ints:
+        """Return the token that is given to each active row next, or ``otherwise``."""
+        count = self.count
+        given: Ints = self.forced[self._every[:count], self.past[:count]]
+        return np.where(is_forced, given, otherwise)
+
+    def hypothesis(self, running: Running, row: int, log_prob: float, finish: Finish) -> Hypothesis:
+        """Return the hypothesis of a row that ends now, by a token of this log-probability."""
+        start, past = int(self.start[row]), int(self.past[row])
+        total = float(self.total[row]) + log_prob
+        alignment = None
+        if running.job.decoding.keeps_alignment:
+            alignment = self.alignment[row, start : past + 1, : self.source_length[row]].copy()
+        return Hypothesis(
+            ids=tuple(self.ids[row, start:past].tolist()),
+            log_prob=total,
+            score=length_score(total, past + 1 - start, running.job.options.length_penalty),
+            finish=finish,
+            token_log_probs=(*self.log_probs[row, start:past].tolist(), log_prob),
+            alignment=alignment,
+        )
 
     def holes_to_fill(self) -> tuple[list[int], list[int]]:
-        """Which rows to move where, so that no hole is left: the last rows to the first holes."""
+        """Return which rows to move where so that no hole is left: the last to the first holes."""
         sources: list[int] = []
         destinations: list[int] = []
         low, high = 0, self.count - 1
@@ -163,7 +189,7 @@ class Rows:
             low, high = low + 1, high - 1
 
     def move(self, sources: list[int], destinations: list[int]) -> None:
-        """Compact: the lines of these rows, and who owns them, go to the holes."""
+        """Move rows, with their owners, to holes."""
         for line in self._lines:
             line[destinations] = line[sources]
         for source, destination in zip(sources, destinations, strict=True):
@@ -171,26 +197,28 @@ class Rows:
             assert running is not None
             running.rows[running.rows.index(source)] = destination
             self.owner[destination], self.owner[source] = running, None
-            if running.job.options.alignment:
-                self.alignment[destination, : self.past[source]] = self.alignment[
-                    source, : self.past[source]
-                ]
-        while self.count and self.owner[self.count - 1] is None:
-            self.count -= 1
+            self._copy_alignment(running, source, destination, self.past[source])
+        self._drop_holes_at_the_end()
 
-    def copy_history(
-        self, sources: npt.NDArray[np.int64], destinations: npt.NDArray[np.int64], length: int
-    ) -> None:
-        """What hypotheses of a beam have in common with the one they come from."""
+    def copy_history(self, sources: Ints, destinations: Ints, length: int) -> None:
+        """Copy what hypotheses of a beam have in common with the one they come from."""
         self.ids[destinations, :length] = self.ids[sources, :length]
         self.log_probs[destinations, :length] = self.log_probs[sources, :length]
         for source, destination in zip(sources.tolist(), destinations.tolist(), strict=True):
-            owner = self.owner[source]
-            if owner is not None and owner.job.options.alignment:
-                self.alignment[destination, :length] = self.alignment[source, :length]
+            running = self.owner[source]
+            if running is not None:
+                self._copy_alignment(running, source, destination, length)
 
-    def record_alignment(self, rows: Iterable[int], alignment: npt.NDArray[np.float32]) -> None:
-        """The newest position of these rows, before their past grows."""
+    def record_alignment(self, rows: Iterable[int], alignment: Floats) -> None:
+        """Keep the alignment of the newest position of these rows, before their past grows."""
         for row in rows:
             length = self.source_length[row]
             self.alignment[row, self.past[row], :length] = alignment[row, :length]
+
+    def _copy_alignment(self, running: Running, source: int, destination: int, length: int) -> None:
+        if running.job.decoding.keeps_alignment:
+            self.alignment[destination, :length] = self.alignment[source, :length]
+
+    def _drop_holes_at_the_end(self) -> None:
+        while self.count and self.owner[self.count - 1] is None:
+            self.count -= 1

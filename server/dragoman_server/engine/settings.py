@@ -4,13 +4,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman_server.engine.sampling import LISTED
+from dragoman_server.runtime.results import CANDIDATES
+from dragoman_server.runtime.scoring import candidates_of
 from dragoman_server.runtime.sessions import PROVIDERS
 
-MAX_BEAM = LISTED // 2
-"""A beam looks at twice as many candidates as it has hypotheses."""
-_LEAST_ROWS = 16
-"""Below so many rows, the products of a lane are too small to be fast."""
+MAX_BEAM = CANDIDATES // candidates_of(beam=1)
+"""Largest beam whose candidates a step has room for."""
+_MIN_ROWS = 16
+"""Rows of a lane below which its products are too small to be fast."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class EngineSettings:
             replicas, threads = replicas or 1, threads or 1
         if replicas is None:
             # A lane of one thread never waits for other threads.
-            replicas = max(1, min(cores // (threads or 1), self.rows // _LEAST_ROWS))
+            replicas = max(1, min(cores // (threads or 1), self.rows // _MIN_ROWS))
         if threads is None:
             threads = max(1, cores // replicas)
         return Resolved(replicas, threads, -(-self.rows // replicas) + self.max_beam)

@@ -5,3 +5,4 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+Bools = npt.NDArray[np.bool_]

@@ -1,0 +1,26 @@
+"""Running each graph once at its largest shapes, so that memory hardly grows later."""
+
+import numpy as np
+
+from dragoman_server.engine.lane import Lane
+from dragoman_server.runtime.results import CANDIDATES
+
+
+def warm_up(lane: Lane, max_encode_tokens: int) -> None:
+    """Run each graph of a lane at the largest shapes that it will meet."""
+    graphs = lane.graphs
+    rows, manifest = graphs.settings.rows, graphs.manifest
+    longest, end = manifest.max_source_tokens, manifest.special_ids.end
+    for length in {longest, min(longest, max(2, max_encode_tokens // rows))}:
+        sentences = max(1, min(rows, max_encode_tokens // length))
+        ids = np.full((sentences, length), end, np.int64)
+        every = np.arange(rows)
+        graphs.encode(ids, np.full(sentences, length), every % sentences, every)
+    last = manifest.max_target_tokens - 1
+    inputs = (np.full(rows, end), np.full(rows, last), np.full(rows, longest))
+    candidates = min(CANDIDATES, manifest.dimensions.target_vocabulary)
+    graphs.step(*inputs, candidates=candidates)
+    lane.shortlisting.warm_up(*inputs, candidates=candidates)
+    half = rows // 2
+    if half:
+        graphs.move(range(half), range(half, 2 * half), last + 1, longest)

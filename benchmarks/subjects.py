@@ -15,8 +15,8 @@ from pathlib import Path
 
 import sentencepiece
 
-from bundle_weights import read_back
 from dragoman_cli.bench.texts import everyday_sentences
+from dragoman_export.read_back import read_back
 from dragoman_server.bundle.golden import GOLDEN
 from dragoman_server.bundle.manifest import MANIFEST, StoredFile
 from dragoman_server.bundle.reading import Bundle, read_bundle

@@ -165,8 +165,12 @@ def _initial(recipe: Recipe) -> Checkpoint | None:
     """The weights and tokenizers that the recipe begins with, if it names any."""
     if not recipe.training.initial:
         return None
-    path = find_checkpoint(Path(recipe.training.initial))
-    full = Checkpoint.load(path)
+    path = Path(recipe.training.initial)
+    if (path / "manifest.json").exists():
+        full = _read_bundle(path)
+    else:
+        path = find_checkpoint(path)
+        full = Checkpoint.load(path)
     theirs, ours = full.config["model"], asdict(recipe.model)
     for name, value in ours.items():
         # How it was trained is its own affair; what it computes has to be the same.
@@ -176,6 +180,17 @@ def _initial(recipe: Recipe) -> Checkpoint | None:
                 f"has {theirs[name]!r}"
             )
     return replace(full, state=None, optimizer=None)
+
+
+def _read_bundle(path: Path) -> Checkpoint:
+    """Return the model of an exported bundle. Only this needs what is installed for exporting."""
+    try:
+        from dragoman_export.read_back import checkpoint_of_bundle
+    except ImportError as error:
+        raise RecipeError(
+            f"training.initial is {path}, a bundle: to read it, install dragoman[export] ({error})"
+        ) from None
+    return checkpoint_of_bundle(path)
 
 
 def _begun_with(initial: Checkpoint) -> dict[str, Any]:

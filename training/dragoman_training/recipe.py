@@ -22,8 +22,9 @@ from dragoman_training.toy import ToySettings
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
     initial: str = ""
-    """A checkpoint, or a run, whose weights and vocabulary training begins with; the sizes of the
-    model must be the same. Empty: random weights, and a vocabulary learnt from the text."""
+    """A checkpoint, a run or an exported bundle, whose weights and vocabulary training begins with;
+    the sizes of the model must be the same. Empty: random weights, and a vocabulary learnt from the
+    text."""
     max_steps: int = 100_000
     batch_tokens: int = 4096
     """Padded tokens of the longer side of a batch, over all processes together."""

@@ -1,0 +1,208 @@
+"""A bundle read back into a checkpoint: float weights of what its graphs hold.
+
+For a run that lost its checkpoints, and for whom a bundle is all there is of a model. int8 weights
+are whole numbers with a step for each row; their products are float32 weights again, up to the
+rounding of the export. What a bundle does not have is what an optimizer knew.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import torch
+from onnx import numpy_helper
+from torch import nn
+
+from dragoman_export.graphs.weights import LinearWeights, NormWeights, weights_for_graphs
+from dragoman_server.bundle.graph_io import DECODER, ENCODER
+from dragoman_server.bundle.reading import Bundle, read_bundle
+from dragoman_server.errors import BundleError
+from dragoman_training.architectures import settings_from_dict
+from dragoman_training.checkpoint import Checkpoint, weights_of
+from dragoman_training.errors import CheckpointError
+from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward
+from dragoman_training.positions import LearnedPositions
+from dragoman_training.settings import TransformerSettings
+from dragoman_training.tokenizer import TokenizerPair
+from dragoman_training.transformer import Embedding, Transformer
+
+Array = npt.NDArray[np.generic]
+
+_WEIGHTS = (
+    *(".matrix", ".matrix_t", ".matrix_s8", ".steps", ".bias", ".gamma", ".beta"),
+    *(".table", ".table_s8", ".table_steps"),
+)
+"""How the names of what was learnt end."""
+
+
+def checkpoint_of_bundle(path: Path) -> Checkpoint:
+    """Return the model of a bundle that was trained here, without the state of its training."""
+    try:
+        bundle = read_bundle(path)
+    except BundleError as error:
+        raise CheckpointError(str(error)) from None
+    model = read_back(bundle)
+    manifest = bundle.manifest
+    vocabularies = {
+        "source_vocabulary": model.source_vocabulary,
+        "target_vocabulary": model.target_vocabulary,
+    }
+    config: dict[str, Any] = {
+        **manifest.provenance,
+        "model": {**manifest.provenance["recipe"]["model"], **vocabularies},
+        "source_language": manifest.source_language,
+        "target_language": manifest.target_language,
+    }
+    return Checkpoint(config, weights_of(model), TokenizerPair.load(path))
+
+
+def read_back(bundle: Bundle) -> Transformer:
+    """Return the model that a bundle was made of. Its manifest must say how it was trained."""
+    sizes = bundle.manifest.dimensions
+    model = Transformer(
+        _settings(bundle),
+        source_vocabulary=sizes.source_vocabulary,
+        target_vocabulary=sizes.target_vocabulary,
+    ).eval()
+    stored = _Stored(bundle.path)
+    with torch.no_grad():
+        _fill(model, stored)
+    stored.check_all_used()
+    return model
+
+
+def _settings(bundle: Bundle) -> TransformerSettings:
+    try:
+        settings = settings_from_dict(bundle.manifest.provenance["recipe"]["model"])
+    except (KeyError, TypeError, ValueError):
+        settings = None
+    if not isinstance(settings, TransformerSettings):
+        raise CheckpointError(
+            f"{bundle.path}: the bundle does not say how its model was trained, so it can't be "
+            "trained further"
+        )
+    return settings
+
+
+class _Stored:
+    """What the graphs of a bundle hold, by name; remembers what was asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._arrays: dict[str, Array] = {}
+        for name in (ENCODER, DECODER):
+            for tensor in onnx.load(path / name).graph.initializer:
+                self._arrays[tensor.name] = numpy_helper.to_array(tensor)
+        self._used: set[str] = set()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._arrays:
+            raise CheckpointError(f"{self._path}: its graphs have no {name}")
+        self._used.add(name)
+        return self._arrays[name].astype(np.float32)
+
+    def matrix(self, name: str) -> Array:
+        """The matrix of a product, as [out, in], whatever precision it has."""
+        if f"{name}.matrix_s8" in self:
+            return self[f"{name}.matrix_s8"].T * self[f"{name}.steps"][:, None]
+        return self[f"{name}.matrix_t"].T if f"{name}.matrix_t" in self else self[f"{name}.matrix"]
+
+    def table(self, name: str, scale: float) -> Array:
+        """An embedding's vectors, without the scale that its steps may be multiplied by."""
+        if f"{name}.table_s8" in self:
+            return self[f"{name}.table_s8"].T * (self[f"{name}.table_steps"] / np.float32(scale))
+        return self[f"{name}.table"]
+
+    def check_all_used(self) -> None:
+        """A weight that nothing asked for would be missing from the model."""
+        for name in sorted(self._arrays.keys() - self._used):
+            if name.endswith(_WEIGHTS):
+                raise CheckpointError(f"{self._path}: the model has no place for {name}")
+
+
+def _fill(model: Transformer, stored: _Stored) -> None:
+    names = weights_for_graphs(model)
+    for layer, own in zip(model.encoder, names.encoder, strict=True):
+        assert isinstance(layer, EncoderLayer)
+        _linear(layer.attention.query, stored, own.query)
+        _linear(layer.attention.key_value, stored, own.key, own.value)
+        _linear(layer.attention.output, stored, own.attention_output)
+        _norm(layer.attention_residual.norm, stored, own.attention_norm)
+        _feed_forward(layer.feed_forward, stored, own.feed_forward.widen, own.feed_forward.narrow)
+        _norm(layer.feed_forward_residual.norm, stored, own.feed_forward_norm)
+    for block, its in zip(model.decoder, names.decoder, strict=True):
+        assert isinstance(block, DecoderLayer)
+        _together(
+            (block.self_attention.query, block.self_attention.key_value),
+            stored,
+            its.query_key_value,
+        )
+        _linear(block.self_attention.output, stored, its.self_output)
+        _norm(block.self_residual.norm, stored, its.self_norm)
+        _linear(block.cross_attention.query, stored, its.query)
+        _linear(block.cross_attention.key_value, stored, its.key, its.value)
+        _linear(block.cross_attention.output, stored, its.cross_output)
+        _norm(block.cross_residual.norm, stored, its.cross_norm)
+        _feed_forward(block.feed_forward, stored, its.feed_forward.widen, its.feed_forward.narrow)
+        _norm(block.feed_forward_residual.norm, stored, its.feed_forward_norm)
+    for module, norm in (
+        (model.encoder_norm, names.encoder_norm),
+        (model.decoder_norm, names.decoder_norm),
+    ):
+        if norm is not None:
+            _norm(module, stored, norm)
+    _embedding(model.source_embedding, stored, names.source.name)
+    _embedding(model.target_embedding, stored, names.target.name)
+    # Last: where it is the table too, it may have been kept in a better precision.
+    _linear(model.projection, stored, names.projection)
+
+
+def _set(parameter: nn.Parameter | torch.Tensor, value: Array) -> None:
+    if tuple(parameter.shape) != value.shape:
+        raise CheckpointError(
+            f"the bundle's weights do not fit its architecture: {list(value.shape)}, "
+            f"not {list(parameter.shape)}"
+        )
+    parameter.copy_(torch.from_numpy(np.array(value)))  # a copy: what is read from a file is fixed
+
+
+def _linear(module: nn.Linear, stored: _Stored, *parts: LinearWeights) -> None:
+    """Fill one module from the products that the graphs compute of it."""
+    _set(module.weight, np.concatenate([stored.matrix(part.name) for part in parts]))
+    if module.bias is not None:
+        _set(module.bias, np.concatenate([stored[f"{part.name}.bias"] for part in parts]))
+
+
+def _together(modules: tuple[nn.Linear, ...], stored: _Stored, one: LinearWeights) -> None:
+    """Fill several modules from the product that computes them all."""
+    matrix, bias = stored.matrix(one.name), stored[f"{one.name}.bias"]
+    at = 0
+    for module in modules:
+        end = at + module.out_features
+        _set(module.weight, matrix[at:end])
+        _set(module.bias, bias[at:end])
+        at = end
+
+
+def _feed_forward(
+    module: FeedForward, stored: _Stored, widen: LinearWeights, narrow: LinearWeights
+) -> None:
+    _linear(module.widen, stored, widen)
+    _linear(module.narrow, stored, narrow)
+
+
+def _norm(module: nn.Module, stored: _Stored, names: NormWeights) -> None:
+    assert isinstance(module, nn.LayerNorm)
+    _set(module.weight, stored[f"{names.name}.gamma"])
+    _set(module.bias, stored[f"{names.name}.beta"])
+
+
+def _embedding(module: Embedding, stored: _Stored, name: str) -> None:
+    _set(module.table.weight, stored.table(name, module.scale))
+    if isinstance(module.positions, LearnedPositions):
+        _set(module.positions.weight, stored[f"{name}.positions"])

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from bundles import SAMPLE, checkpoint_of, export, ignore, seeded_model
-from dragoman_export.export import ExportSettings, ParallelSample, export_bundle
+from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.graphs.precision import quantize_rows
 from dragoman_export.read_back import checkpoint_of_bundle
+from dragoman_export.texts import ParallelSample
 from dragoman_training.checkpoint import Checkpoint
 from dragoman_training.corpus import read_lines
 from dragoman_training.errors import CheckpointError, RecipeError

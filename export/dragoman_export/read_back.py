@@ -28,7 +28,7 @@ from dragoman_training.settings import TransformerSettings
 from dragoman_training.tokenizer import TokenizerPair
 from dragoman_training.transformer import Embedding, Transformer
 
-Array = npt.NDArray[np.generic]
+Floats = npt.NDArray[np.float32]
 
 _WEIGHTS = (
     *(".matrix", ".matrix_t", ".matrix_s8", ".steps", ".bias", ".gamma", ".beta"),
@@ -91,7 +91,7 @@ class _Stored:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._arrays: dict[str, Array] = {}
+        self._arrays: dict[str, npt.NDArray[np.generic]] = {}
         for name in (ENCODER, DECODER):
             for tensor in onnx.load(path / name).graph.initializer:
                 self._arrays[tensor.name] = numpy_helper.to_array(tensor)
@@ -100,19 +100,19 @@ class _Stored:
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
-    def __getitem__(self, name: str) -> Array:
+    def __getitem__(self, name: str) -> Floats:
         if name not in self._arrays:
             raise CheckpointError(f"{self._path}: its graphs have no {name}")
         self._used.add(name)
         return self._arrays[name].astype(np.float32)
 
-    def matrix(self, name: str) -> Array:
+    def matrix(self, name: str) -> Floats:
         """The matrix of a product, as [out, in], whatever precision it has."""
         if f"{name}.matrix_s8" in self:
             return self[f"{name}.matrix_s8"].T * self[f"{name}.steps"][:, None]
         return self[f"{name}.matrix_t"].T if f"{name}.matrix_t" in self else self[f"{name}.matrix"]
 
-    def table(self, name: str, scale: float) -> Array:
+    def table(self, name: str, scale: float) -> Floats:
         """An embedding's vectors, without the scale that its steps may be multiplied by."""
         if f"{name}.table_s8" in self:
             return self[f"{name}.table_s8"].T * (self[f"{name}.table_steps"] / np.float32(scale))
@@ -162,7 +162,7 @@ def _fill(model: Transformer, stored: _Stored) -> None:
     _linear(model.projection, stored, names.projection)
 
 
-def _set(parameter: nn.Parameter | torch.Tensor, value: Array) -> None:
+def _set(parameter: nn.Parameter | torch.Tensor, value: Floats) -> None:
     if tuple(parameter.shape) != value.shape:
         raise CheckpointError(
             f"the bundle's weights do not fit its architecture: {list(value.shape)}, "

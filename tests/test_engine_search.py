@@ -4,15 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from conftest import VOCABULARY, random_sources, tiny_model
+from conftest import VOCABULARY, tiny_model
 from dragoman_server.engine.core import Answer, Finish, Options, Sampling, Sentence
 from dragoman_server.engine.translator import Translator
-from dragoman_training.batch import pad_sources
-from dragoman_training.search import beam_search, default_limit
 from dragoman_training.tokenizer import END
 from engine_bundles import one_lane, seeded_bundle, sentences
 from engine_reference import Expected, Ids, banned, expect, limit_of, price, score
@@ -25,26 +22,6 @@ MODEL = tiny_model(seed=1)
 def translator() -> Iterator[Translator]:
     with Translator(seeded_bundle(), one_lane()) as running:
         yield running
-
-
-@pytest.mark.parametrize(("beam", "alpha"), [(1, 1.0), (2, 0.0), (4, 1.0), (5, 0.6)])
-def test_a_beam_is_that_of_the_training_package(
-    translator: Translator, beam: int, alpha: float
-) -> None:
-    sources = random_sources(60, seed=31)
-    limits = [default_limit(len(source), MODEL.settings.max_length) for source in sources]
-    ids, lengths = pad_sources(sources, torch.device("cpu"))
-    expected = beam_search(MODEL, ids, lengths, limits, beam, alpha=alpha, n_best=beam)
-    options = Options(beam=beam, n_best=beam, length_penalty=alpha)
-    answers = translator.translate([Sentence(tuple(s)) for s in sources], options)
-    ties = 0
-    for answer, hypotheses in zip(answers, expected, strict=True):
-        assert len(answer.hypotheses) == len(hypotheses) == beam
-        for ours, theirs in zip(answer.hypotheses, hypotheses, strict=True):
-            # Two of the same score may change places.
-            assert ours.score == pytest.approx(theirs.score, abs=NEAR)
-            ties += ours.ids != theirs.ids
-    assert ties <= 2
 
 
 def search_options() -> st.SearchStrategy[Options]:

@@ -1,15 +1,20 @@
 """Search for the best translation: greedy and beam, plainly.
 
-Defined once here, and the reference for every faster implementation:
+This is the definition, and every faster implementation must find the same:
 
 - The log-probability of a hypothesis is the sum over its tokens, the end token included. Its score
   is that sum divided by length^alpha, where the length counts the end token.
 - A hypothesis has at most ``limit`` tokens: at the last one the end token is forced.
 - Greedy search takes the most probable token each time.
 - Beam search takes, per sentence, the best 2 x beam continuations of its live hypotheses by
-  log-probability. Those that end are finished; the best ``beam`` others live on. It stops when as
-  many are finished as are wanted and no live one can still beat the worst of them: a live
-  hypothesis can't do better than to reach the limit at no further cost.
+  log-probability. Those that end are finished; the best ``beam`` others live on. With
+  ``ends_in_beam``, as models of other projects expect, a continuation that ends is finished only
+  if it is among the best ``beam`` of all, and dropped otherwise.
+- Beam search stops when as many are finished as are wanted and no live one can still beat the
+  worst of them: a live hypothesis can't do better than to reach the limit at no further cost.
+
+The server has the rules of scores and ends again, in ``dragoman_server.runtime.scoring``, because
+neither package depends on the other. ``tests/test_search_equality.py`` compares the searches.
 
 Shapes: B sentences, R rows (one per live hypothesis), V vocabulary.
 """
@@ -25,12 +30,15 @@ from dragoman_training.tokenizer import BEGIN, END
 
 @dataclass(frozen=True)
 class Ends:
-    """Between which tokens translations are, in models whose tokens are not ours."""
+    """The tokens around a translation, in models whose tokens are not ours."""
 
     begin: int = BEGIN
+    """Token that decoding begins with."""
     end: int = END
+    """Token that ends a translation."""
     start: tuple[int, ...] = ()
-    """After the begin token, as that of a language: no part of the translation, and for nothing."""
+    """Tokens that follow the begin token, such as that of a language. They are no part of the
+    translation and cost nothing."""
 
 
 OURS = Ends()
@@ -39,18 +47,23 @@ OURS = Ends()
 @dataclass(frozen=True)
 class Hypothesis:
     ids: tuple[int, ...]
-    """Without begin and end."""
+    """Tokens of the translation, without begin and end."""
     log_prob: float
-    """The end token included."""
+    """Log-probability of the translation, the end token included."""
     score: float
+    """``log_prob`` divided by length^alpha."""
 
 
 def default_limit(source_tokens: int, max_length: int) -> int:
-    """The most tokens of a translation, end included, for a source without its end token."""
+    """Return the most tokens that a translation may have where nothing else is asked for.
+
+    ``source_tokens`` does not count the source's end token; the limit counts the translation's.
+    """
     return min(2 * source_tokens + 10, max_length)
 
 
 def length_score(log_prob: float, length: int, alpha: float) -> float:
+    """Return log_prob / length^alpha; the length counts the end token."""
     return log_prob / float(length**alpha)
 
 
@@ -63,7 +76,7 @@ def greedy_search(
     alpha: float = 1.0,
     ends: Ends = OURS,
 ) -> list[Hypothesis]:
-    """One hypothesis per sentence."""
+    """Return the greedy hypothesis of each sentence."""
     state = model.start(model.encode(source_BS, lengths_B))
     sentences = list(range(len(limits)))  # of the rows that are still going
     ids: list[list[int]] = [[] for _ in limits]
@@ -98,11 +111,14 @@ class _Beam:
     """The hypotheses of one sentence."""
 
     sentence: int
+    """Place of the sentence in the batch."""
     live: list[tuple[tuple[int, ...], float]]
-    """Token ids and log-probability, best first."""
+    """Token ids and log-probability of each live hypothesis, best first."""
     finished: list[Hypothesis]
+    """Hypotheses that have ended, in no order."""
 
     def is_done(self, wanted: int, limit: int, alpha: float) -> bool:
+        """Return whether as many are finished as are wanted, and no live one can be better."""
         if not self.live:
             return True
         if len(self.finished) < wanted:
@@ -120,8 +136,10 @@ def beam_search(
     beam: int,
     alpha: float = 1.0,
     n_best: int = 1,
+    *,
+    ends_in_beam: bool = False,
 ) -> list[list[Hypothesis]]:
-    """The ``n_best`` hypotheses of each sentence, best first; with a beam of 1, greedy search."""
+    """Return the best hypotheses of each sentence, best first; with a beam of 1, greedy search."""
     if not 1 <= n_best <= beam:
         raise ValueError(f"n_best is {n_best}: it must be at least 1 and at most the beam, {beam}")
     if beam == 1:
@@ -139,7 +157,8 @@ def beam_search(
         still_going: list[_Beam] = []
         for b in going:
             rows = len(b.live)
-            kept = _advance(b, log_probs_RV[first_row : first_row + rows], beam, alpha)
+            log_probs = log_probs_RV[first_row : first_row + rows]
+            kept = _advance(b, log_probs, beam, alpha, ends_in_beam=ends_in_beam)
             if not b.is_done(n_best, limits[b.sentence], alpha):
                 still_going.append(b)
                 parents += [first_row + row for row in kept]
@@ -149,7 +168,9 @@ def beam_search(
     return [sorted(b.finished, key=lambda h: h.score, reverse=True)[:n_best] for b in beams]
 
 
-def _advance(b: _Beam, log_probs_RV: Tensor, beam: int, alpha: float) -> list[int]:
+def _advance(
+    b: _Beam, log_probs_RV: Tensor, beam: int, alpha: float, *, ends_in_beam: bool
+) -> list[int]:
     """Continue a beam by one token. Returns, for each hypothesis that lives, its parent's row."""
     vocabulary = log_probs_RV.shape[1]
     so_far_R1 = torch.tensor([log_prob for _, log_prob in b.live], dtype=torch.float64)[:, None]
@@ -157,14 +178,15 @@ def _advance(b: _Beam, log_probs_RV: Tensor, beam: int, alpha: float) -> list[in
     best, places = totals.topk(min(2 * beam, totals.numel()))
     live: list[tuple[tuple[int, ...], float]] = []
     parents: list[int] = []
-    for log_prob, place in zip(best.tolist(), places.tolist(), strict=True):
+    for rank, (log_prob, place) in enumerate(zip(best.tolist(), places.tolist(), strict=True)):
         if log_prob == float("-inf"):
             break
         row, token = divmod(place, vocabulary)
         ids = b.live[row][0]
         if token == END:
-            score = length_score(log_prob, len(ids) + 1, alpha)
-            b.finished.append(Hypothesis(ids, log_prob, score))
+            if rank < beam or not ends_in_beam:
+                score = length_score(log_prob, len(ids) + 1, alpha)
+                b.finished.append(Hypothesis(ids, log_prob, score))
         elif len(live) < beam:
             live.append(((*ids, token), log_prob))
             parents.append(row)

@@ -27,7 +27,7 @@ import numpy as np
 
 import ctranslate2_calls
 import ctranslate2_model
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator
@@ -55,7 +55,7 @@ def sources(count: int, vocabulary: int, seed: int) -> list[list[int]]:
 
 
 @contextmanager
-def engines(bundle: Bundle, beam: int, most: int) -> Iterator[list[Contender]]:
+def engines(bundle: RunnableBundle, beam: int, most: int) -> Iterator[list[Contender]]:
     """The engine with each sensible division of the cores."""
     cores = available_cores()
     options = Options(beam=beam, min_tokens=TOKENS - 1, max_tokens=TOKENS)
@@ -137,7 +137,7 @@ def compare(
     }
 
 
-def python_share(bundle: Bundle, rounds: int, vocabulary: int) -> float:
+def python_share(bundle: RunnableBundle, rounds: int, vocabulary: int) -> float:
     """Of a lane's turns with 32 rows, the part that is not spent in a graph."""
     settings = EngineSettings(rows=PYTHON_ROWS, replicas=1, threads=1, encode_tokens=4096)
     options = Options(min_tokens=TOKENS - 1, max_tokens=TOKENS)

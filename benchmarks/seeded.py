@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman_export.graphs.writer import write_graphs
-from dragoman_server.bundle.manifest import SHORTLIST, Manifest, SpecialIds
-from dragoman_server.bundle.reading import Bundle
+from dragoman_export.bundle_files import write_unverified
+from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.settings import PRESETS, TransformerSettings
-from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_training.tokenizer import END
 from dragoman_training.transformer import Transformer
 
 SOURCE = 20
@@ -30,7 +29,7 @@ def export(
     directory: Path,
     calibration: Sequence[Sequence[int]] | None = None,
     shortlist: Shortlist | None = None,
-) -> Bundle:
+) -> UncheckedBundle:
     """Write a model's graphs to a new directory, without golden decodings or tokenizers.
 
     Scales of int8 are found on random sentences where no others are given.
@@ -39,22 +38,6 @@ def export(
         rng = np.random.default_rng(1)
         calibration = rng.integers(END + 1, model.target_vocabulary, (8, SOURCE)).tolist()
     directory.mkdir()
-    layer = model.settings.decoder_layers - 1
-    dimensions = write_graphs(model, directory, precision, layer, calibration, shortlist=shortlist)
-    manifest = Manifest(
-        name="seeded",
-        version="1",
-        source_language="",
-        target_language="",
-        precision=precision,
-        dimensions=dimensions,
-        max_source_tokens=model.settings.max_length,
-        max_target_tokens=model.settings.max_length,
-        special_ids=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
-        source_tokenizer="",
-        target_tokenizer="",
-        alignment_layer=layer,
-        licence="",
-        shortlist=SHORTLIST if shortlist else "",
+    return write_unverified(
+        model, directory, precision, calibration=calibration, shortlist=shortlist
     )
-    return Bundle(directory, manifest)

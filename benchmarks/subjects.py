@@ -8,7 +8,6 @@ as large as a Transformer-base.
 
 import io
 import itertools
-import json
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,13 +15,12 @@ from pathlib import Path
 import sentencepiece
 
 from dragoman_cli.bench.texts import everyday_sentences
+from dragoman_export.bundle_files import finish
 from dragoman_export.read_back import read_back
-from dragoman_server.bundle.golden import GOLDEN
-from dragoman_server.bundle.manifest import MANIFEST, StoredFile
+from dragoman_server.bundle.golden import Golden
 from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
-from dragoman_training.files import sha256
 from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 from dragoman_training.transformer import Transformer
 from seeded import SOURCE, export, seeded_model
@@ -158,15 +156,13 @@ def _write(subject: Subject, precision: str, path: Path) -> None:
     sources = [list(text.ids) for text in subject.texts(32, seed=1)]
     bundle = export(subject.model, precision, path, sources)
     (path / _TOKENIZER).write_bytes(subject.tokenizer.model)
-    graphs = Graphs(bundle, GraphSettings(rows=1))
-    (decoded,) = greedy(graphs, [sources[0]], [TOKENS])
-    golden = {
-        "source": sources[0],
-        "limit": TOKENS,
-        "ids": list(decoded.ids),
-        "token_log_probs": list(decoded.token_log_probs),
-    }
-    (path / GOLDEN).write_text(json.dumps({"sentences": [golden]}))
+    (decoded,) = greedy(Graphs(bundle, GraphSettings(rows=1)), [sources[0]], [TOKENS])
+    golden = Golden(
+        source=sources[0],
+        limit=TOKENS,
+        ids=list(decoded.ids),
+        token_log_probs=list(decoded.token_log_probs),
+    )
     manifest = replace(
         bundle.manifest,
         name=subject.name,
@@ -175,9 +171,5 @@ def _write(subject: Subject, precision: str, path: Path) -> None:
         source_tokenizer=_TOKENIZER,
         target_tokenizer=_TOKENIZER,
         licence="none: for measuring",
-        files={
-            file.name: StoredFile(bytes=file.stat().st_size, sha256=sha256(file))
-            for file in sorted(path.iterdir())
-        },
     )
-    (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    finish(replace(bundle, manifest=manifest), [golden])

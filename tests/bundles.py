@@ -11,8 +11,9 @@ import torch
 
 from conftest import tiny_model
 from dragoman_export.export import ExportSettings, export_bundle
+from dragoman_export.source import origin_of
 from dragoman_export.texts import ParallelSample
-from dragoman_server.bundle.reading import Bundle, read_bundle
+from dragoman_server.bundle.reading import Bundle
 from dragoman_training.batch import Batch
 from dragoman_training.checkpoint import Checkpoint, weights_of
 from dragoman_training.objective import Objective
@@ -84,8 +85,7 @@ def ignore(stage: str, done: int, total: int) -> None:
 
 def export(model: Transformer, path: Path, precision: str) -> Bundle:
     settings = ExportSettings(name="seeded", precision=precision, licence="Apache-2.0")
-    export_bundle(checkpoint_of(model), path, settings, SAMPLE, ignore)
-    return read_bundle(path)
+    return export_bundle(origin_of(checkpoint_of(model)), path, settings, SAMPLE, ignore)
 
 
 @cache

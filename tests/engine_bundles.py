@@ -8,14 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from conftest import random_sources, tiny_model
-from dragoman_export.graphs.writer import write_graphs
-from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, SpecialIds
-from dragoman_server.bundle.reading import Bundle
+from dragoman_export.bundle_files import write_unverified
+from dragoman_server.bundle.manifest import MANIFEST
+from dragoman_server.bundle.reading import RunnableBundle, UncheckedBundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentence, Ticket
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.transformer import Transformer
 
 PATIENCE = 60.0
@@ -25,7 +24,7 @@ _DIRECTORY = tempfile.TemporaryDirectory()
 
 def one_lane(rows: int = 16) -> EngineSettings:
     """So many rows for any request, and eight for those that hold none."""
-    return EngineSettings(rows=rows, replicas=1, threads=1)
+    return EngineSettings(rows=rows, lanes=1, threads=1)
 
 
 def forced_length(tokens: int) -> Options:
@@ -39,41 +38,24 @@ def sentences(count: int, seed: int, longest: int = 12) -> list[Sentence]:
 
 def graph_bundle(
     model: Transformer, precision: str = "float32", shortlist: Shortlist | None = None
-) -> Bundle:
+) -> UncheckedBundle:
     """Graphs of a model as they are written, whatever they compute."""
     path = Path(tempfile.mkdtemp(dir=_DIRECTORY.name))
-    layer = model.settings.decoder_layers - 1
-    dimensions = write_graphs(
-        model, path, precision, layer, random_sources(20, seed=1), shortlist=shortlist
+    bundle = write_unverified(
+        model, path, precision, calibration=random_sources(20, seed=1), shortlist=shortlist
     )
-    manifest = Manifest(
-        name="seeded",
-        version="1",
-        source_language="en",
-        target_language="pt",
-        precision=precision,
-        dimensions=dimensions,
-        max_source_tokens=model.settings.max_length,
-        max_target_tokens=model.settings.max_length,
-        special_ids=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
-        source_tokenizer="none",
-        target_tokenizer="none",
-        alignment_layer=layer,
-        licence="MIT",
-        shortlist=SHORTLIST if shortlist else "",
-    )
-    (path / MANIFEST).write_text(manifest.to_json())
-    return Bundle(path, manifest)
+    (path / MANIFEST).write_text(bundle.manifest.to_json())
+    return bundle
 
 
 @cache
-def seeded_bundle() -> Bundle:
+def seeded_bundle() -> UncheckedBundle:
     """Of ``tiny_model(seed=1)``, with 50 tokens."""
     return graph_bundle(tiny_model(seed=1))
 
 
 @cache
-def long_bundle() -> Bundle:
+def long_bundle() -> UncheckedBundle:
     """Takes 256 tokens."""
     return graph_bundle(tiny_model(seed=2, max_length=256, encoder_layers=1))
 
@@ -101,7 +83,7 @@ class Watched:
 
     def __init__(
         self,
-        bundle: Bundle,
+        bundle: RunnableBundle,
         settings: EngineSettings,
         at_report: Callable[[Report], None] = lambda report: None,
     ) -> None:
@@ -157,7 +139,7 @@ class Watched:
 
 @contextmanager
 def running(
-    bundle: Bundle,
+    bundle: RunnableBundle,
     settings: EngineSettings | None = None,
     at_report: Callable[[Report], None] = lambda report: None,
 ) -> Iterator[Watched]:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dragoman_server.bundle.manifest import MANIFEST, Manifest
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.engine.core import Options, Report, Sampling, Sentence, Ticket
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
@@ -160,7 +160,7 @@ def what_is_left(engine: Engine) -> list[str]:
         "running": engine.running,
         "jobs": len(engine._jobs),
         "requests": len(engine._scheduler._requests),
-        "flows": len(engine._scheduler._held),
+        "flows": len(engine._scheduler._held_rows),
         "used rows": engine._scheduler.used_rows,
         "constrained": sum(len(lane._constraints._by_options) for lane in engine.lanes),
     }
@@ -173,7 +173,9 @@ def main(directory: Path, requests: int) -> None:
     manifest = Manifest.from_json((directory / MANIFEST).read_text())
     outcome.before = Resources.now()
     engine = Engine(
-        Bundle(directory, manifest), EngineSettings(rows=32, replicas=2, threads=1), receiver
+        UncheckedBundle(directory, manifest),
+        EngineSettings(rows=32, lanes=2, threads=1),
+        receiver,
     )
     engine.start()
     soak(engine, receiver, requests // 4)

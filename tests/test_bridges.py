@@ -18,11 +18,11 @@ import torch
 from transformers import LogitsProcessor, LogitsProcessorList
 
 from bundles import ignore
-from dragoman_export.export import ExportSettings, export_origin
+from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.proofs.batch_invariance import compare_company
 from dragoman_export.source import Origin
-from dragoman_server.bundle.reading import Bundle, read_bundle
+from dragoman_server.bundle.reading import Bundle, RunnableBundle, UncheckedBundle, read_bundle
 from dragoman_server.engine.core import Hypothesis, Options, Sentence
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import beam, greedy
@@ -74,7 +74,7 @@ def imported(kind: str) -> tuple[Any, Origin, Bundle]:
     directory = Path(_DIRECTORY.name) / kind
     model, _ = SAVE[kind](directory / "hf")
     origin = read_origin(directory / "hf", ImportSettings())
-    export_origin(origin, directory / "bundle", ExportSettings(name=kind), None, ignore)
+    export_bundle(origin, directory / "bundle", ExportSettings(name=kind), None, ignore)
     return model, origin, read_bundle(directory / "bundle")
 
 
@@ -125,7 +125,7 @@ def searched(model: Any, origin: Origin, sources: list[list[int]], size: int) ->
 
 
 def by_engine(
-    bundle: Bundle, origin: Origin, sources: list[list[int]], size: int
+    bundle: RunnableBundle, origin: Origin, sources: list[list[int]], size: int
 ) -> list[Hypothesis]:
     options = Options(beam=size, max_tokens=LIMIT)
     wanted = [Sentence(tuple(source), start=origin.start) for source in sources]
@@ -154,7 +154,7 @@ def test_ends_beyond_the_beam_end_nothing() -> None:
     """Of the two definitions of beam search, an imported bundle has transformers'; they differ."""
     _, origin, bundle = imported(UNSURE)
     sources = random_sources(origin, 40)
-    other = Bundle(bundle.path, replace(bundle.manifest, ends_in_beam=False))
+    other = UncheckedBundle(bundle.path, replace(bundle.manifest, ends_in_beam=False))
     found = [[h.ids for h in by_engine(b, origin, sources, 4)] for b in (bundle, other)]
     assert found[0] != found[1]
 

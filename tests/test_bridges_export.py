@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, M2M100ForConditionalGeneration, MarianMT
 
 from bundles import REFERENCES, TEXTS, ignore, seeded_model
 from dragoman_export.errors import ExportError
-from dragoman_export.export import ExportSettings, export_origin
+from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.hf.exporter import old_ids, write_directory
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_server.bundle.reading import read_bundle
@@ -96,7 +96,7 @@ def test_transformers_and_import_give_our_ids(settings: dict[str, Any], tmp_path
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")
     inputs = tokenizer(TEXTS, padding=True, return_tensors="pt")
     origin = read_origin(tmp_path / "hf", ImportSettings())
-    export_origin(origin, tmp_path / "bundle", ExportSettings(name="x"), None, ignore)
+    export_bundle(origin, tmp_path / "bundle", ExportSettings(name="x"), None, ignore)
     graphs = Graphs(read_bundle(tmp_path / "bundle"), GraphSettings(rows=len(TEXTS)))
     again = origin.encode(TEXTS)
     for number, source in enumerate(SOURCES):

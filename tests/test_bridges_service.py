@@ -10,7 +10,7 @@ import pytest
 from bundles import ignore
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client import Client, Options
-from dragoman_export.export import ExportSettings, export_origin
+from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.source import Origin
 from dragoman_server.bundle.reading import read_bundle
@@ -31,7 +31,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, save in FAMILIES.items():
         save(path / f"{name}.hf")
         origin = read_origin(path / f"{name}.hf", ImportSettings(max_length=48))
-        export_origin(origin, path / name, ExportSettings(name=name), None, ignore)
+        export_bundle(origin, path / name, ExportSettings(name=name), None, ignore)
     return path
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from conftest import VOCABULARY, random_sources, tiny_model
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.engine.core import Answer, Failure, Options, Report, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from engine_bundles import (
@@ -34,7 +34,7 @@ CLEAN = [
 
 
 @cache
-def poisonous_bundle(precision: str) -> Bundle:
+def poisonous_bundle(precision: str) -> UncheckedBundle:
     """The vectors of one source token and of one target token are not numbers."""
     model = tiny_model(seed=1)
     with torch.no_grad():
@@ -121,7 +121,7 @@ def test_a_step_that_fails_costs_only_the_sentences_in_it(
 
 
 def test_a_fault_of_one_lane_is_not_seen_in_the_other() -> None:
-    settings = EngineSettings(rows=8, replicas=2, threads=1)
+    settings = EngineSettings(rows=8, lanes=2, threads=1)
     with running(long_bundle(), settings) as watched:
         # Not before the other lane has its half of them.
         watched.at_report = Interruption(
@@ -151,7 +151,7 @@ def test_a_call_of_the_encoder_that_fails_costs_only_the_sentences_in_it(
         if not submitted:
             submitted.append(watched.engine.submit([bad, apart, beside]))
 
-    with running(Bundle(known.path, manifest)) as watched:
+    with running(UncheckedBundle(known.path, manifest)) as watched:
         expected = bits(watched.translate([apart])[0])
         watched.at_report = submit_the_bad_one
         runs = watched.engine.submit([apart])
@@ -179,7 +179,7 @@ def test_a_receiver_that_raises_stops_nothing(caplog: pytest.LogCaptureFixture) 
 
 def test_threads_end_with_the_engine() -> None:
     before = threading.active_count()
-    with running(seeded_bundle(), EngineSettings(rows=16, replicas=3, threads=1)) as watched:
+    with running(seeded_bundle(), EngineSettings(rows=16, lanes=3, threads=1)) as watched:
         assert threading.active_count() == before + 3
         watched.translate(sentences(3, seed=66))
     assert threading.active_count() == before

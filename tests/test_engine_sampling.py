@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from conftest import VOCABULARY, tiny_model
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.engine.core import Options, Sampling, Sentence
 from dragoman_server.engine.sampling import uniform
 from dragoman_server.engine.translator import Translator
@@ -28,7 +28,7 @@ SENTENCE = Sentence((5, 9, 30, 12))
 
 
 @cache
-def wide_bundle() -> Bundle:
+def wide_bundle() -> UncheckedBundle:
     """Has more tokens than a step lists."""
     return graph_bundle(WIDE_MODEL)
 

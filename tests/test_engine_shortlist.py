@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conftest import tiny_model
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist, read_shortlist
 from dragoman_server.engine.core import Answer, Options, Sampling, Sentence
 from dragoman_server.engine.settings import EngineSettings
@@ -57,12 +57,12 @@ def model() -> Transformer:
 
 
 @cache
-def full() -> Bundle:
+def full() -> UncheckedBundle:
     return graph_bundle(model(), "int8")
 
 
 @cache
-def listed() -> Bundle:
+def listed() -> UncheckedBundle:
     return graph_bundle(model(), "int8", made_up(seed=5))
 
 
@@ -77,7 +77,7 @@ def candidates(shortlist: Shortlist, *source: int) -> list[int]:
     return found.tolist()
 
 
-def translate(bundle: Bundle, sentence: Sentence, options: Options) -> Answer:
+def translate(bundle: UncheckedBundle, sentence: Sentence, options: Options) -> Answer:
     with running(bundle, one_lane(8)) as watched:
         return watched.translate([sentence], options)[0]
 
@@ -129,14 +129,14 @@ def test_what_needs_any_token_is_as_without_a_shortlist() -> None:
             assert bits(found) == bits(expected)
 
 
-@pytest.mark.parametrize(("rows", "replicas"), [(64, 1), (18, 3)])
-def test_a_sentence_with_a_list_is_translated_as_if_it_were_alone(rows: int, replicas: int) -> None:
+@pytest.mark.parametrize(("rows", "lanes"), [(64, 1), (18, 3)])
+def test_a_sentence_with_a_list_is_translated_as_if_it_were_alone(rows: int, lanes: int) -> None:
     """Among others with lists of their own, and among some that may take any token."""
     rng = random.Random(rows)
     subjects = [(s, options) for s in SENTENCES[:20] for options in [*SEARCHES, *OTHERS]]
     with running(listed(), one_lane(8)) as watched:
         alone = [bits(watched.translate([s], options)[0]) for s, options in subjects]
-    settings = EngineSettings(rows=rows, replicas=replicas, threads=1, max_beam=4)
+    settings = EngineSettings(rows=rows, lanes=lanes, threads=1, max_beam=4)
     with Translator(listed(), settings) as translator:
         order = rng.sample(range(len(subjects)), len(subjects))
         pending = {

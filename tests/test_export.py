@@ -27,15 +27,15 @@ from bundles import (
     trained_model,
 )
 from conftest import random_sources, tiny_model
+from dragoman_export.bundle_files import write_unverified
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.graphs.builder import GraphBuilder
 from dragoman_export.graphs.precision import Float
-from dragoman_export.graphs.writer import write_graphs
 from dragoman_export.proofs.batch_invariance import Lanes, bits_of, check_company, compare_company
+from dragoman_export.source import origin_of
 from dragoman_export.texts import ParallelSample
 from dragoman_server.bundle.graph_io import GRAPHS
-from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.adjustments import Adjustments
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
@@ -206,9 +206,8 @@ def test_a_poisoned_source_is_seen_and_hurts_no_other(precision: str, tmp_path: 
     model = copy.deepcopy(trained_model())
     with torch.no_grad():
         model.source_embedding.table.weight[9] = torch.nan
-    layer = model.settings.decoder_layers - 1
-    write_graphs(model, tmp_path, precision, layer, random_sources(4, seed=1))
-    graphs = Graphs(Bundle(tmp_path, trained_bundle(precision).manifest), GraphSettings(rows=3))
+    bundle = write_unverified(model, tmp_path, precision, calibration=random_sources(4, seed=1))
+    graphs = Graphs(bundle, GraphSettings(rows=3))
     ids = np.array([[8, 7, 3, 0], [8, 9, 7, 3], [5, 5, 5, 3]])
     sums = graphs.encode(ids, np.array([3, 4, 4]), np.arange(3), np.arange(3)).sentence_sums
     assert np.isfinite(sums).tolist() == [True, False, True]
@@ -293,12 +292,14 @@ def test_a_loss_of_quality_leaves_no_bundle(
 def test_int8_needs_text(tmp_path: Path) -> None:
     settings = ExportSettings(name="x", precision="int8")
     with pytest.raises(ExportError, match="int8 must be measured on text"):
-        export_bundle(checkpoint_of(seeded_model()), tmp_path / "b", settings, None, ignore)
+        export_bundle(
+            origin_of(checkpoint_of(seeded_model())), tmp_path / "b", settings, None, ignore
+        )
 
 
 def test_without_text_float32_still_has_golden_decodings(tmp_path: Path) -> None:
     settings = ExportSettings(name="x")
-    export_bundle(checkpoint_of(trained_model()), tmp_path / "b", settings, None, ignore)
+    export_bundle(origin_of(checkpoint_of(trained_model())), tmp_path / "b", settings, None, ignore)
     golden = json.loads((tmp_path / "b" / "golden.json").read_text())["sentences"]
     assert golden
 
@@ -365,10 +366,11 @@ def test_text_that_does_not_fit_is_left_out(tmp_path: Path) -> None:
     settings = ExportSettings(name="x", precision="int8")
     odd = ParallelSample([*TEXTS, "", "   ", "goat " * 90], [*REFERENCES, "x", "y", "z"])
     checkpoint = checkpoint_of(trained_model())
-    manifest = export_bundle(checkpoint, tmp_path / "b", settings, odd, ignore)
-    assert manifest.quality["sentences"] == len(TEXTS)
+    bundle = export_bundle(origin_of(checkpoint), tmp_path / "b", settings, odd, ignore)
+    assert bundle.manifest.quality["sentences"] == len(TEXTS)
+    blank = ParallelSample([" "], ["x"])
     with pytest.raises(ExportError, match="no sentence that the model can take"):
-        export_bundle(checkpoint, tmp_path / "c", settings, ParallelSample([" "], ["x"]), ignore)
+        export_bundle(origin_of(checkpoint), tmp_path / "c", settings, blank, ignore)
 
 
 def test_int8_keeps_the_bias_of_a_row_without_weights(tmp_path: Path) -> None:
@@ -381,9 +383,7 @@ def test_int8_keeps_the_bias_of_a_row_without_weights(tmp_path: Path) -> None:
     for precision in ("float32", "int8"):
         path = tmp_path / precision
         path.mkdir()
-        write_graphs(model, path, precision, 0, random_sources(20, seed=1))
-        known = trained_bundle("float32").manifest
-        bundle = Bundle(path, dataclasses.replace(known, precision=precision))
+        bundle = write_unverified(model, path, precision, calibration=random_sources(20, seed=1))
         graphs = Graphs(bundle, GraphSettings(rows=1))
         lengths = encode(graphs, [[5, 6, 7]])
         graphs.step(np.array([2]), np.array([0]), lengths, candidates=1)
@@ -395,7 +395,7 @@ def test_products_may_stay_float32(tmp_path: Path) -> None:
     """With all of them kept, only the rounded embeddings differ from float32."""
     checkpoint = checkpoint_of(trained_model())
     kept = ExportSettings(name="x", precision="int8", keep_float32=("projection", "*coder.*"))
-    export_bundle(checkpoint, tmp_path / "b", kept, SAMPLE, ignore)
+    export_bundle(origin_of(checkpoint), tmp_path / "b", kept, SAMPLE, ignore)
     ops = {
         node.op_type
         for name in GRAPHS
@@ -405,7 +405,7 @@ def test_products_may_stay_float32(tmp_path: Path) -> None:
     assert "MatMulIntegerToFloat" not in ops
     wrong = dataclasses.replace(kept, keep_float32=("projektion",))
     with pytest.raises(ExportError, match="no product is named like 'projektion'; there are"):
-        export_bundle(checkpoint, tmp_path / "c", wrong, SAMPLE, ignore)
+        export_bundle(origin_of(checkpoint), tmp_path / "c", wrong, SAMPLE, ignore)
     with pytest.raises(ValueError, match="keep_float32 is for int8"):
         ExportSettings(name="x", keep_float32=("projection",))
 
@@ -435,7 +435,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from dragoman_server.bundle.manifest import Manifest
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 
 def resident():
@@ -445,7 +445,7 @@ def resident():
 path = Path(sys.argv[1])
 manifest = Manifest.from_json((path / "manifest.json").read_text())
 before = resident()
-graphs = Graphs(Bundle(path, manifest), GraphSettings(rows=1))
+graphs = Graphs(UncheckedBundle(path, manifest), GraphSettings(rows=1))
 print(resident() - before - manifest.cache_bytes_per_row)
 """
 
@@ -456,11 +456,8 @@ def test_memory_is_that_of_the_weights(precision: str, tmp_path: Path) -> None:
     """Weights are held once, whichever graphs share them; measured where they are what counts."""
     sizes = {"width": 512, "heads": 8, "feed_forward": 2048, "tied_embeddings": "all"}
     model = tiny_model(vocabulary=32_000, **sizes, encoder_layers=6, decoder_layers=3)
-    calibration = [[7, 8, 9]]
-    dimensions = write_graphs(model, tmp_path, precision, 0, calibration)
-    known = trained_bundle("float32").manifest
-    manifest = dataclasses.replace(known, dimensions=dimensions, precision=precision)
-    (tmp_path / "manifest.json").write_text(manifest.to_json())
+    bundle = write_unverified(model, tmp_path, precision, calibration=[[7, 8, 9]])
+    (tmp_path / "manifest.json").write_text(bundle.manifest.to_json())
     run = subprocess.run(
         [sys.executable, "-c", MEASURE, tmp_path], capture_output=True, text=True, check=True
     )
@@ -478,10 +475,10 @@ def test_golden_sentences_may_be_given_and_no_directory_is_told(tmp_path: Path) 
     checkpoint.config["recipe"] = {"seed": 1, "data": {**paths, "max_tokens": 128}}
     mine = [f"the mouse is number {n}" for n in range(20)]
     sample = dataclasses.replace(SAMPLE, golden=mine)
-    manifest = export_bundle(checkpoint, tmp_path / "b", ExportSettings(name="x"), sample, ignore)
+    settings = ExportSettings(name="x")
+    bundle = export_bundle(origin_of(checkpoint), tmp_path / "b", settings, sample, ignore)
     encoded = [checkpoint.tokenizers.source.encode(text) for text in mine]
-    golden = read_bundle(tmp_path / "b").golden
-    assert golden
-    assert all(entry.source in encoded for entry in golden)
-    assert manifest.provenance["recipe"]["data"]["train_source"] == ["text.gz"]
+    assert bundle.golden
+    assert all(entry.source in encoded for entry in bundle.golden)
+    assert bundle.manifest.provenance["recipe"]["data"]["train_source"] == ["text.gz"]
     assert "/home" not in (tmp_path / "b" / "manifest.json").read_text()

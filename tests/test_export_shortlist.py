@@ -14,6 +14,7 @@ from dragoman_client import Client, Options
 from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.lexicon import LexiconSettings
+from dragoman_export.source import origin_of
 from dragoman_export.texts import LexiconText
 from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, StoredFile
 from dragoman_server.bundle.reading import read_bundle
@@ -32,7 +33,7 @@ PLAIN = Options(split_sentences=False, keep_untranslatable=False, mend=False)
 
 def export(path: Path, **settings: Any) -> None:
     wanted = ExportSettings(**{"name": "listed", "precision": "int8", **settings})
-    export_bundle(checkpoint_of(trained_model()), path, wanted, SAMPLE, ignore, LEXICON)
+    export_bundle(origin_of(checkpoint_of(trained_model())), path, wanted, SAMPLE, ignore, LEXICON)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_quality_is_measured_with_it(tmp_path: Path) -> None:
     settings = ExportSettings(name="x", precision="int8")
     checkpoint = checkpoint_of(trained_model())
     with pytest.raises(VerificationError, match=r"int8 with the shortlist loses .* BLEU"):
-        export_bundle(checkpoint, tmp_path / "b", settings, SAMPLE, ignore, wrong)
+        export_bundle(origin_of(checkpoint), tmp_path / "b", settings, SAMPLE, ignore, wrong)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,7 +98,12 @@ def test_text_without_a_pair_is_refused(tmp_path: Path) -> None:
     nothing = LexiconText([("", ""), ("a", "")], LexiconSettings())
     with pytest.raises(ExportError, match="no sentence pair to learn a shortlist from"):
         export_bundle(
-            checkpoint_of(trained_model()), tmp_path / "b", settings, SAMPLE, ignore, nothing
+            origin_of(checkpoint_of(trained_model())),
+            tmp_path / "b",
+            settings,
+            SAMPLE,
+            ignore,
+            nothing,
         )
     assert list(tmp_path.iterdir()) == []
 

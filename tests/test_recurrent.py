@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from conftest import VOCABULARY, random_sources
 from dragoman_export.errors import ExportError
 from dragoman_export.export import ExportSettings, export_bundle
+from dragoman_export.source import origin_of
 from dragoman_training.alignment import cross_attention
 from dragoman_training.architectures import build_model
 from dragoman_training.attention import record_attention
@@ -278,7 +279,7 @@ def test_export_refuses_it_and_leaves_nothing(tmp_path: Path, attention: str) ->
     settings = ExportSettings(name="gru")
     with pytest.raises(ExportError) as caught:
         export_bundle(
-            checkpoint_of(tiny(attention, vocabulary=320)),
+            origin_of(checkpoint_of(tiny(attention, vocabulary=320))),
             tmp_path / "bundle",
             settings,
             None,

@@ -10,7 +10,7 @@ import sentencepiece as spm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_server.bundle.reading import Bundle, read_bundle
+from dragoman_server.bundle.reading import UncheckedBundle, read_bundle
 from dragoman_server.errors import BundleError
 from dragoman_server.text.streaming import TextStream
 from dragoman_server.text.vocabulary import Vocabulary
@@ -165,12 +165,12 @@ def test_a_bundles_vocabularies_are_one_where_the_file_is() -> None:
     assert source.decode(source.encode("Olá, mundo!")) == "Olá, mundo!"
 
 
-def two_files(path: Path, source: bytes, target: bytes) -> Bundle:
+def two_files(path: Path, source: bytes, target: bytes) -> UncheckedBundle:
     (path / "source.spm").write_bytes(source)
     (path / "target.spm").write_bytes(target)
     manifest = read_bundle(EN_PT).manifest
     sizes = replace(manifest.dimensions, source_vocabulary=320, target_vocabulary=320)
-    return Bundle(
+    return UncheckedBundle(
         path,
         replace(
             manifest,

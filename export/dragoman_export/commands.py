@@ -57,10 +57,13 @@ def export(
 
     Example: dragoman export runs/my models/my --precision int8
     """
+    from dataclasses import replace
+
     from rich.console import Console
 
     from dragoman_export.errors import ExportError
     from dragoman_export.export import ExportSettings, export_bundle
+    from dragoman_export.source import origin_of
     from dragoman_server.cli.describe import describe
     from dragoman_training.checkpoint import Checkpoint, find_checkpoint
     from dragoman_training.terminal import stage_bar
@@ -80,8 +83,8 @@ def export(
     loaded = Checkpoint.load(find_checkpoint(checkpoint))
     console = Console(stderr=True, highlight=False)
     with stage_bar(console) as watch:
-        manifest = export_bundle(loaded, bundle, settings, sample, watch, lexicon)
-    console.print(describe(bundle, manifest))
+        written = export_bundle(origin_of(loaded), bundle, settings, sample, watch, lexicon)
+    console.print(describe(replace(written, path=bundle)))
 
 
 def _sample(

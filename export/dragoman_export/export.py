@@ -1,6 +1,5 @@
 """From checkpoint to bundle: write the graphs, prove them, and only then give them their name."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
@@ -8,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from dragoman_export.bundle_files import finish, write_unverified
 from dragoman_export.errors import ExportError
-from dragoman_export.graphs.writer import write_graphs
 from dragoman_export.progress import Watch
 from dragoman_export.proofs.against_torch import RAGGED, check_against_model
 from dragoman_export.proofs.batch_invariance import check_company
@@ -19,9 +18,8 @@ from dragoman_export.proofs.quality import (
     check_quality,
     compare_quality,
     translate_ids,
-    translate_listed,
 )
-from dragoman_export.source import Origin, origin_of
+from dragoman_export.source import Origin
 from dragoman_export.texts import (
     LexiconText,
     ParallelSample,
@@ -32,17 +30,12 @@ from dragoman_export.texts import (
 )
 from dragoman_server.bundle.golden import GOLDEN
 from dragoman_server.bundle.manifest import (
-    MANIFEST,
     PRECISIONS,
-    SHORTLIST,
-    Manifest,
-    StoredFile,
 )
-from dragoman_server.bundle.reading import Bundle, read_bundle
+from dragoman_server.bundle.reading import Bundle, RunnableBundle, UncheckedBundle, read_bundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_training.checkpoint import Checkpoint
-from dragoman_training.files import sha256, staged_directory
+from dragoman_training.files import staged_directory
 
 _ROWS = 64
 _COMPANY = 20
@@ -71,25 +64,13 @@ class ExportSettings:
 
 
 def export_bundle(
-    checkpoint: Checkpoint,
-    path: Path,
-    settings: ExportSettings,
-    sample: ParallelSample | None,
-    watch: Watch,
-    lexicon: LexiconText | None = None,
-) -> Manifest:
-    """Write a checkpoint as a bundle; see ``export_origin``."""
-    return export_origin(origin_of(checkpoint), path, settings, sample, watch, lexicon)
-
-
-def export_origin(
     origin: Origin,
     path: Path,
     settings: ExportSettings,
     sample: ParallelSample | None,
     watch: Watch,
     lexicon: LexiconText | None = None,
-) -> Manifest:
+) -> Bundle:
     """Write a bundle and verify it. On any failure nothing is left at or beside the path."""
     if lexicon is not None:
         _check_may_have_shortlist(origin, settings)
@@ -106,31 +87,31 @@ def export_origin(
         plain = staging if settings.precision == "float32" else Path(scratch)
         watch("writing graphs", 0, 1)
         float32 = replace(settings, precision="float32", keep_float32=())
-        manifest = _write(origin, plain, float32, [])
-        bundle = Bundle(plain, manifest)
-        error = check_against_model(Graphs(bundle, GraphSettings(rows=RAGGED)), origin.model, watch)
+        reference = bundle = _write(origin, plain, float32, [])
+        graphs = Graphs(reference, GraphSettings(rows=RAGGED))
+        error = check_against_model(graphs, origin.model, watch)
         if settings.precision != "float32":
             watch("calibrating", 0, 1)
             calibration = calibration_ids(origin, sample)
             shortlist = None if lexicon is None else learn_shortlist(origin, lexicon, watch)
-            manifest = _write(origin, staging, settings, calibration, shortlist)
-        quality = _measure(origin, bundle, Bundle(staging, manifest), sample, watch)
+            bundle = _write(origin, staging, settings, calibration, shortlist)
+        measured: dict[str, Any] = {"float32_log_prob_error": error}
+        quality = _measure(origin, reference, bundle, sample, watch)
         if quality is not None:
-            check_quality(manifest, quality)
-        manifest = replace(
-            manifest,
-            quality={
-                "float32_log_prob_error": error,
-                **({} if quality is None else asdict(quality)),
-            },
-        )
+            check_quality(bundle.manifest, quality)
+            measured |= asdict(quality)
+        bundle = replace(bundle, manifest=replace(bundle.manifest, quality=measured))
+        sources = golden_candidates(origin, bundle.manifest, sample)
         if settings.precision != "float16":
             watch("comparing sentences alone and in company", 0, 1)
-            _check_company(origin, Bundle(staging, manifest), sample)
+            graphs = Graphs(bundle, GraphSettings(rows=RAGGED))
+            check_company(graphs, sources[:_COMPANY], batches=_COMPANY)
         # float16 decodes differently on a CPU and on a GPU: float32 is what both are near.
-        decider = bundle if settings.precision == "float16" else Bundle(staging, manifest)
-        _finish(origin, staging, manifest, decider, sample)
-        return read_bundle(staging).manifest
+        decider = reference if settings.precision == "float16" else bundle
+        graphs = Graphs(decider, GraphSettings(rows=_ROWS))
+        finish(bundle, golden_decodings(graphs, sources, start=origin.start))
+        checked = read_bundle(staging)
+    return replace(checked, path=path)
 
 
 def _check_may_have_shortlist(origin: Origin, settings: ExportSettings) -> None:
@@ -152,56 +133,41 @@ def _check_is_free(path: Path) -> None:
         raise ExportError(f"{path}: neither empty nor a bundle")
 
 
-def _check_company(origin: Origin, bundle: Bundle, sample: ParallelSample | None) -> None:
-    graphs = Graphs(bundle, GraphSettings(rows=RAGGED))
-    sources = golden_candidates(origin, bundle.manifest, sample)
-    check_company(graphs, sources[:_COMPANY], batches=_COMPANY)
-
-
 def _write(
     origin: Origin,
     directory: Path,
     settings: ExportSettings,
     calibration: Sequence[Sequence[int]],
     shortlist: Shortlist | None = None,
-) -> Manifest:
-    """Graphs, weights and tokenizers; the manifest is not on disk yet."""
-    architecture = origin.model.settings
-    alignment_layer = architecture.decoder_layers - 1
-    dimensions = write_graphs(
+) -> UncheckedBundle:
+    """Write graphs, weights and tokenizers; the manifest is not on disk yet."""
+    return write_unverified(
         origin.model,
         directory,
         settings.precision,
-        alignment_layer,
-        calibration,
-        settings.keep_float32,
-        origin.ends,
-        shortlist,
-    )
-    for name, content in origin.files.items():
-        (directory / name).write_bytes(content)
-    return Manifest(
-        name=settings.name,
-        version=settings.version,
-        precision=settings.precision,
-        dimensions=dimensions,
-        max_source_tokens=architecture.max_length,
-        max_target_tokens=architecture.max_length,
-        special_ids=origin.special,
-        alignment_layer=alignment_layer,
-        licence=settings.licence,
-        shortlist=SHORTLIST if shortlist else "",
-        made_with={
-            package: version(package) for package in ("dragoman", "torch", "onnx", "onnxruntime")
+        calibration=calibration,
+        keep_float32=settings.keep_float32,
+        ends=origin.ends,
+        shortlist=shortlist,
+        files=origin.files,
+        facts={
+            "name": settings.name,
+            "version": settings.version,
+            "licence": settings.licence,
+            "special_ids": origin.special,
+            "made_with": {
+                package: version(package)
+                for package in ("dragoman", "torch", "onnx", "onnxruntime")
+            },
+            **origin.manifest,
         },
-        **origin.manifest,
     )
 
 
 def _measure(
     origin: Origin,
-    plain: Bundle,
-    bundle: Bundle,
+    reference: RunnableBundle,
+    bundle: RunnableBundle,
     sample: ParallelSample | None,
     watch: Watch,
 ) -> TextQuality | None:
@@ -209,38 +175,16 @@ def _measure(
         return None
     sources = origin.encode(sample.sources)
     decoded: dict[str, list[tuple[int, ...]]] = {}
-    for each in (plain, bundle):
+    for each in (reference, bundle):
         precision = each.manifest.precision
         if precision not in decoded:
-            translate = translate_listed if each.manifest.shortlist else translate_ids
-            decoded[precision] = translate(
+            decoded[precision] = translate_ids(
                 each, sources, origin.start, f"translating in {precision}", watch
             )
     return compare_quality(
         decoded[bundle.manifest.precision],
-        decoded[plain.manifest.precision],
+        decoded[reference.manifest.precision],
         sample.references,
         origin.target.decode,
         origin.measured_language,
     )
-
-
-def _finish(
-    origin: Origin,
-    directory: Path,
-    manifest: Manifest,
-    decider: Bundle,
-    sample: ParallelSample | None,
-) -> None:
-    """Golden decodings, then the manifest with the hash of every file."""
-    graphs = Graphs(decider, GraphSettings(rows=_ROWS))
-    golden = golden_decodings(
-        graphs, golden_candidates(origin, manifest, sample), start=origin.start
-    )
-    content: dict[str, Any] = {"sentences": golden}
-    (directory / GOLDEN).write_text(json.dumps(content, indent=1) + "\n")
-    files = {
-        file.name: StoredFile(bytes=file.stat().st_size, sha256=sha256(file))
-        for file in sorted(directory.iterdir())
-    }
-    (directory / MANIFEST).write_text(replace(manifest, files=files).to_json(), encoding="utf-8")

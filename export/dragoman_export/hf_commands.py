@@ -80,11 +80,13 @@ def import_hf(
     Example: dragoman import-hf opus-mt-en-ROMANCE models/en-romance --source-language en
     --target-language pt --target-language es
     """
+    from dataclasses import replace
+
     from rich.console import Console
 
     from dragoman_export.commands import read_lexicon, read_sample
     from dragoman_export.errors import ExportError
-    from dragoman_export.export import ExportSettings, export_origin
+    from dragoman_export.export import ExportSettings, export_bundle
     from dragoman_export.hf.importer import ImportSettings, read_origin
     from dragoman_server.cli.describe import describe
     from dragoman_training.terminal import stage_bar
@@ -111,8 +113,8 @@ def import_hf(
         watch("reading the model", 0, 1)
         origin = read_origin(directory, languages)
         watch("reading the model", 1, 1)
-        manifest = export_origin(origin, bundle, settings, sample, watch, lexicon)
-    console.print(describe(bundle, manifest))
+        written = export_bundle(origin, bundle, settings, sample, watch, lexicon)
+    console.print(describe(replace(written, path=bundle)))
 
 
 def export_hf(

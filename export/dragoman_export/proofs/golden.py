@@ -5,9 +5,9 @@ differently, but it must not decide differently.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from dragoman_export.errors import VerificationError
+from dragoman_server.bundle.golden import Golden
 from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
@@ -21,13 +21,13 @@ def golden_decodings(
     candidates: Iterable[Sequence[int]],
     wanted: int = SENTENCES,
     start: Sequence[int] = (),
-) -> list[dict[str, Any]]:
+) -> list[Golden]:
     """Decode candidates until enough of them are clear. Shorter limits where none is."""
     sources = list(candidates)
     most = graphs.manifest.max_target_tokens - len(start)
     rows = graphs.settings.rows
     for shortest in (None, 4, 2):
-        found: list[dict[str, Any]] = []
+        found: list[Golden] = []
         for at in range(0, len(sources), rows):
             batch = sources[at : at + rows]
             limits = [
@@ -39,13 +39,13 @@ def golden_decodings(
             ):
                 if decoded.margin >= LEAST_MARGIN:
                     found.append(
-                        {
-                            "source": list(source),
-                            "limit": limit,
-                            "ids": list(decoded.ids),
-                            "token_log_probs": list(decoded.token_log_probs),
-                            **({"start": list(start)} if start else {}),
-                        }
+                        Golden(
+                            source=list(source),
+                            limit=limit,
+                            ids=list(decoded.ids),
+                            token_log_probs=list(decoded.token_log_probs),
+                            start=list(start),
+                        )
                     )
             if len(found) >= wanted:
                 return found[:wanted]

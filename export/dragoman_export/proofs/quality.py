@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dragoman_export.errors import VerificationError
 from dragoman_export.progress import Watch
 from dragoman_server.bundle.manifest import Manifest
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
@@ -38,43 +38,52 @@ class TextQuality:
 
 
 def translate_ids(
-    bundle: Bundle,
+    bundle: RunnableBundle,
     sources: Sequence[Sequence[int]],
     start: Sequence[int],
     stage: str,
     watch: Watch,
 ) -> list[tuple[int, ...]]:
-    """Greedy ids of each sentence."""
+    """Translate greedily: return the ids of each sentence's translation."""
+    if bundle.shortlist is None:
+        return _by_reference(bundle, sources, start, lambda n: watch(stage, n, len(sources)))
+    return _by_engine(bundle, sources, start, lambda n: watch(stage, n, len(sources)))
+
+
+def _by_reference(
+    bundle: RunnableBundle,
+    sources: Sequence[Sequence[int]],
+    start: Sequence[int],
+    translated: Callable[[int], None],
+) -> list[tuple[int, ...]]:
     graphs = Graphs(bundle, GraphSettings(rows=_ROWS))
     most = graphs.manifest.max_target_tokens - len(start)
     order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
     decoded: list[tuple[int, ...]] = [()] * len(sources)
-    rows = graphs.settings.rows
-    for at in range(0, len(order), rows):
-        numbers = order[at : at + rows]
+    for at in range(0, len(order), _ROWS):
+        numbers = order[at : at + _ROWS]
         batch = [sources[n] for n in numbers]
         limits = [default_limit(len(s), most) for s in batch]
         found = greedy(graphs, batch, limits, start=start)
         for number, each in zip(numbers, found, strict=True):
             decoded[number] = each.ids
-        watch(stage, at + len(numbers), len(order))
+        translated(at + len(numbers))
     return decoded
 
 
-def translate_listed(
-    bundle: Bundle,
+def _by_engine(
+    bundle: RunnableBundle,
     sources: Sequence[Sequence[int]],
     start: Sequence[int],
-    stage: str,
-    watch: Watch,
+    translated: Callable[[int], None],
 ) -> list[tuple[int, ...]]:
-    """The same by the engine, which gives each sentence its list."""
+    """The engine gives each sentence its shortlist, which the reference search does not know."""
     decoded: list[tuple[int, ...]] = []
     with Translator(bundle, EngineSettings(rows=_ROWS, replicas=1)) as translator:
         for at in range(0, len(sources), _ROWS):
             some = [Sentence(tuple(s), start=tuple(start)) for s in sources[at : at + _ROWS]]
             decoded += [answer.hypotheses[0].ids for answer in translator.translate(some)]
-            watch(stage, len(decoded), len(sources))
+            translated(len(decoded))
     return decoded
 
 

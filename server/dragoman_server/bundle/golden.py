@@ -4,7 +4,8 @@ The exporter writes them, and whoever loads the bundle replays them (``runtime.g
 """
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dragoman_server.bundle.manifest import Manifest
@@ -26,6 +27,12 @@ class Golden:
     """Of each id and of the end token."""
     start: list[int] = field(default_factory=list)
     """Tokens after the begin token that are no part of the translation."""
+
+
+def write_golden(path: Path, golden: Sequence[Golden]) -> None:
+    """Write golden decodings as a file of a bundle."""
+    entries = [{k: v for k, v in asdict(each).items() if v or k != "start"} for each in golden]
+    path.write_text(json.dumps({"sentences": entries}, indent=1) + "\n")
 
 
 def read_golden(path: Path, manifest: Manifest) -> list[Golden]:

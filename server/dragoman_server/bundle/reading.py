@@ -5,22 +5,51 @@ that the graphs refer to no file but the weights. It needs neither PyTorch nor o
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from dragoman_server.bundle.external_data import external_files
 from dragoman_server.bundle.golden import GOLDEN, Golden, read_golden
 from dragoman_server.bundle.manifest import MANIFEST, WEIGHTS, Manifest, StoredFile
+from dragoman_server.bundle.shortlist import Shortlist, shortlist_of
 from dragoman_server.errors import BundleError
 
 
-@dataclass(frozen=True)
+class RunnableBundle(Protocol):
+    """What graphs and engines need of a bundle, whether it has been checked or not."""
+
+    @property
+    def path(self) -> Path:
+        """Directory of the bundle."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the bundle says about itself."""
+
+    @property
+    def shortlist(self) -> Shortlist | None:
+        """Target tokens that are likely for each source token, where the bundle says so."""
+
+
+@dataclass(frozen=True, eq=False)
 class Bundle:
-    """A bundle that has been checked."""
+    """A bundle that has been checked: only ``read_bundle`` makes one."""
 
     path: Path
     manifest: Manifest
-    golden: list[Golden] = field(default_factory=list)
+    shortlist: Shortlist | None
+    golden: list[Golden]
+    """Golden decodings of the bundle, at least one."""
+
+
+@dataclass(frozen=True, eq=False)
+class UncheckedBundle:
+    """Graphs with their manifest that nobody has checked, as while a bundle is being made."""
+
+    path: Path
+    manifest: Manifest
+    shortlist: Shortlist | None = None
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -49,7 +78,9 @@ def read_bundle(path: Path) -> Bundle:
         _check_file(path, name, stored)
     for name in manifest.graphs:
         _check_references(path / name)
-    return Bundle(path, manifest, read_golden(path / GOLDEN, manifest))
+    return Bundle(
+        path, manifest, shortlist_of(path, manifest), read_golden(path / GOLDEN, manifest)
+    )
 
 
 def _check_file(directory: Path, name: str, stored: StoredFile) -> None:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.errors import BundleError
-from dragoman_server.runtime.arrays import Ints
 
 CANDIDATES = 1024
 """Most target tokens of a sentence."""
@@ -48,7 +47,7 @@ class Shortlist:
         if self.always[0] != end or len(set(self.always.tolist())) < len(self.always):
             raise ValueError("always does not begin with the end token, or has a token twice")
 
-    def candidates(self, source: tuple[int, ...]) -> Ints | None:
+    def candidates(self, source: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
         """The end token, and after it the others in order. A long source gets fewer for each.
 
         None where the text that it was learnt from does not have one of the source's tokens: it

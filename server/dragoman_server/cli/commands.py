@@ -21,11 +21,11 @@ def inspect(
     from dragoman_server.bundle.reading import read_bundle
     from dragoman_server.cli.describe import describe
 
-    manifest = read_bundle(bundle).manifest
+    checked = read_bundle(bundle)
     if as_json:
-        typer.echo(manifest.to_json(), nl=False)
+        typer.echo(checked.manifest.to_json(), nl=False)
     else:
-        Console(highlight=False).print(describe(bundle, manifest))
+        Console(highlight=False).print(describe(checked))
 
 
 def verify(

@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping
 from itertools import islice
-from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
-from dragoman_server.bundle.manifest import Manifest
-from dragoman_server.bundle.shortlist import shortlist_of
+from dragoman_server.bundle.reading import Bundle
 
 _FEW = 8
 """Languages that are all named."""
 
 
-def describe(path: Path, manifest: Manifest) -> Table:
+def describe(bundle: Bundle) -> Table:
     """Sizes, limits, languages, quality, and what serving it takes."""
-    d = manifest.dimensions
-    table = Table(title=escape(str(path)), show_header=False, title_justify="left")
+    manifest, d = bundle.manifest, bundle.manifest.dimensions
+    table = Table(title=escape(str(bundle.path)), show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
     quality = manifest.quality
@@ -41,8 +39,8 @@ def describe(path: Path, manifest: Manifest) -> Table:
         "licence": manifest.licence,
         "made with": ", ".join(f"{k} {v}" for k, v in manifest.made_with.items()),
     }
-    if (shortlist := shortlist_of(path, manifest)) is not None:
-        always, likely = len(shortlist.always), shortlist.likely.shape[1]
+    if bundle.shortlist is not None:
+        always, likely = len(bundle.shortlist.always), bundle.shortlist.likely.shape[1]
         rows["shortlist"] = f"{always} tokens always, {likely} for each source token"
     if "bleu" in quality:
         rows["quality"] = (

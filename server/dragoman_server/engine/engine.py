@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dragoman_server.bundle.reading import Bundle
-from dragoman_server.bundle.shortlist import shortlist_of
+from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import GREEDY, Failure, Options, Report, Sentence, Ticket, Timing
 from dragoman_server.engine.jobs import Job, JobMaker, SentenceError
 from dragoman_server.engine.lane import Lane
@@ -41,7 +40,7 @@ class EngineClosedError(Exception):
 
 
 class Engine:
-    def __init__(self, bundle: Bundle, settings: EngineSettings, deliver: Deliver) -> None:
+    def __init__(self, bundle: RunnableBundle, settings: EngineSettings, deliver: Deliver) -> None:
         self.manifest = bundle.manifest
         self.settings = settings
         resolved = self.resolved = settings.resolved
@@ -56,8 +55,7 @@ class Engine:
             ),
         )
         graphs = [first, *(first.replica() for _ in range(resolved.replicas - 1))]
-        shortlist = shortlist_of(bundle.path, bundle.manifest)
-        self.lanes = [Lane(each, number, shortlist) for number, each in enumerate(graphs)]
+        self.lanes = [Lane(each, number, bundle.shortlist) for number, each in enumerate(graphs)]
         self._maker = JobMaker(bundle.manifest, settings.max_beam)
         self._deliver = deliver
         self._scheduler = Scheduler(

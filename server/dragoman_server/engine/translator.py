@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentence
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
@@ -39,7 +39,7 @@ class Pending(Future[list[Answer]]):
 class Translator:
     """Use it as a context manager: the engine runs from entering to leaving."""
 
-    def __init__(self, bundle: Bundle, settings: EngineSettings | None = None) -> None:
+    def __init__(self, bundle: RunnableBundle, settings: EngineSettings | None = None) -> None:
         self.engine = Engine(bundle, settings or EngineSettings(), self._deliver)
         self._lock = threading.Lock()
         self._pending: dict[int, Pending] = {}

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dragoman_server.bundle.reading import Bundle
-from dragoman_server.bundle.shortlist import Shortlist, shortlist_of
+from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.reference_search import encode, greedy
@@ -32,8 +32,8 @@ def replay(bundle: Bundle, graphs: Graphs) -> float:
                     f"{difference:.2g}, more than {tolerance}"
                 )
             worst = max(worst, difference)
-    if (shortlist := shortlist_of(bundle.path, bundle.manifest)) is not None:
-        _check_lists(bundle, graphs, shortlist)
+    if bundle.shortlist is not None:
+        _check_lists(bundle, graphs, bundle.shortlist)
     return worst
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import onnxruntime as ort
 
 from dragoman_server.bundle.graph_io import cross_caches
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.adjustments import NO_ADJUSTMENTS, Adjustments
 from dragoman_server.runtime.arrays import Floats, Ints
@@ -49,7 +49,7 @@ class GraphSettings:
 class Graphs:
     """The graphs of a bundle and their caches."""
 
-    def __init__(self, bundle: Bundle, settings: GraphSettings) -> None:
+    def __init__(self, bundle: RunnableBundle, settings: GraphSettings) -> None:
         manifest = bundle.manifest
         self.settings = settings
         self.manifest = manifest

@@ -13,7 +13,7 @@ from dragoman_server.bundle.graph_io import (
     MOVE,
     cross_caches,
 )
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.buffers import cache_shapes
 from dragoman_server.runtime.checks import check_caches
@@ -36,7 +36,7 @@ class Sessions:
     """The output weights of all target tokens, where the bundle has a shortlist."""
 
 
-def open_sessions(bundle: Bundle, device: str, threads: int, spin: bool) -> Sessions:
+def open_sessions(bundle: RunnableBundle, device: str, threads: int, spin: bool) -> Sessions:
     """Open all graphs of a bundle. Raises ``BundleError`` where one is not as the manifest says."""
 
     def opened(name: str) -> ort.InferenceSession:

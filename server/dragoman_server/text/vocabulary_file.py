@@ -13,12 +13,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.errors import BundleError
 from dragoman_server.text.vocabulary import MappedVocabulary, Vocabulary
 
 
-def load_vocabularies(bundle: Bundle) -> tuple[Vocabulary, Vocabulary]:
+def load_vocabularies(bundle: RunnableBundle) -> tuple[Vocabulary, Vocabulary]:
     """Load the source's and the target's vocabulary: one object where the files are the same."""
     manifest, sizes = bundle.manifest, bundle.manifest.dimensions
     source = manifest.source_tokenizer, manifest.source_vocabulary, sizes.source_vocabulary

@@ -61,12 +61,12 @@ def engines(bundle: RunnableBundle, beam: int, most: int) -> Iterator[list[Conte
     options = Options(beam=beam, min_tokens=TOKENS - 1, max_tokens=TOKENS)
     with ExitStack() as stack:
         contenders = []
-        for replicas, threads in {(cores, 1), (1, cores)}:
+        for lanes, threads in {(cores, 1), (1, cores)}:
             settings = EngineSettings(
-                rows=beam * most, replicas=replicas, threads=threads, encode_tokens=1024
+                rows=beam * most, lanes=lanes, threads=threads, max_encode_tokens=1024
             )
             translator = stack.enter_context(Translator(bundle, settings))
-            contenders.append(Contender(f"{replicas}x{threads}", _engine_run(translator, options)))
+            contenders.append(Contender(f"{lanes}x{threads}", _engine_run(translator, options)))
         yield contenders
 
 
@@ -139,7 +139,7 @@ def compare(
 
 def python_share(bundle: RunnableBundle, rounds: int, vocabulary: int) -> float:
     """Of a lane's turns with 32 rows, the part that is not spent in a graph."""
-    settings = EngineSettings(rows=PYTHON_ROWS, replicas=1, threads=1, encode_tokens=4096)
+    settings = EngineSettings(rows=PYTHON_ROWS, lanes=1, threads=1, max_encode_tokens=4096)
     options = Options(min_tokens=TOKENS - 1, max_tokens=TOKENS)
     with Translator(bundle, settings) as translator:
         run = _engine_run(translator, options)

@@ -37,11 +37,11 @@ def engines(subject: Subject, bundle: Bundle, beam: int, rows: int) -> Iterator[
     )
     with ExitStack() as stack:
         found = []
-        for replicas, threads in divisions():
-            settings = EngineSettings(rows=rows, replicas=replicas, threads=threads)
+        for lanes, threads in divisions():
+            settings = EngineSettings(rows=rows, lanes=lanes, threads=threads)
             translator = stack.enter_context(Translator(bundle, settings))
             run = _engine_run(translator, options)
-            found.append(Contender(IN_PROCESS, f"{replicas} × {threads}", run))
+            found.append(Contender(IN_PROCESS, f"{lanes} × {threads}", run))
         yield found
 
 

@@ -141,7 +141,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         bundle = subject.bundle(wanted.precision, Path(temporary))
         log = Path(temporary) / "server.log"
-        flags = ("--replicas", str(cores), "--threads", "1")
+        flags = ("--lanes", str(cores), "--threads", "1")
         with dragoman_server(bundle.path, log, *flags) as process:
             results = [
                 _one(process.address, subject, bundle, concurrent, wanted, limits)

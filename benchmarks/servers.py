@@ -138,12 +138,12 @@ def served(
     """``dragoman serve`` with each division of the cores; the idle one does not disturb."""
     with ExitStack() as stack:
         found = []
-        for replicas, threads in divisions():
-            flags = ["--rows", str(rows), "--replicas", str(replicas), "--threads", str(threads)]
+        for lanes, threads in divisions():
+            flags = ["--rows", str(rows), "--lanes", str(lanes), "--threads", str(threads)]
             process = stack.enter_context(dragoman_server(bundle, log, *flags))
             caller = stack.enter_context(Caller(process.address))
             run = _served_run(caller, options_for(subject, beam))
-            found.append(Contender(SERVED, f"{replicas} × {threads}", run))
+            found.append(Contender(SERVED, f"{lanes} × {threads}", run))
         yield found
 
 

@@ -19,7 +19,7 @@ from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from service_running import MODEL, PATIENCE, scrape
 
 COMMAND = ("-m", "dragoman_cli")
-SMALL = ("--rows", "4", "--max-beam", "1", "--replicas", "1", "--threads", "1")
+SMALL = ("--rows", "4", "--max-beam", "1", "--lanes", "1", "--threads", "1")
 
 
 class Process:

@@ -40,7 +40,7 @@ CALLS = "dragoman.calls"
 def few_rows(rows: int = 2, **settings: Any) -> EngineSettings:
     """One lane. Where nobody wants a beam, a row more than asked for is for whoever holds none."""
     return EngineSettings(
-        **{"rows": rows, "replicas": 1, "threads": 1, "max_beam": 1, **settings},
+        **{"rows": rows, "lanes": 1, "threads": 1, "max_beam": 1, **settings},
     )
 
 
@@ -319,7 +319,7 @@ def held(engine: Engine) -> Iterator[Gate]:
 def full(running: Running) -> Iterator[list[Any]]:
     """Every row is held by a call that takes long, until the block ends; yields those calls."""
     engine = running.engine
-    rows = engine.resolved.replicas * engine.resolved.rows_per_lane
+    rows = engine.resolved.lanes * engine.resolved.rows_per_lane
     gate = Gate()
 
     def hold(report: Report) -> None:

@@ -26,7 +26,7 @@ def test_it_translates() -> None:
     tokenizers = TokenizerPair.load(PATH)
     texts = ["Good morning, how are you?", "The children are playing in the park."]
     sentences = [Sentence(tuple(tokenizers.source.encode(text))) for text in texts]
-    settings = EngineSettings(rows=8, replicas=1, threads=1)
+    settings = EngineSettings(rows=8, lanes=1, threads=1)
     with Translator(read_bundle(PATH), settings) as translator:
         answers = translator.translate(sentences, Options(beam=4))
     assert [tokenizers.target.decode(answer.hypotheses[0].ids) for answer in answers] == [

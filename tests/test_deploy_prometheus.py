@@ -23,7 +23,7 @@ from dragoman.v1 import translation_pb2 as pb
 from service_process import Process, is_serving, started
 from service_running import PATIENCE
 
-SERVER = ("--rows", "4", "--max-beam", "2", "--replicas", "1", "--threads", "1")
+SERVER = ("--rows", "4", "--max-beam", "2", "--lanes", "1", "--threads", "1")
 FULL = ("--max-waiting-requests", "2")
 """So little that a few calls at once are too many."""
 

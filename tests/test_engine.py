@@ -65,18 +65,18 @@ def test_the_pace_is_learned_from_what_is_answered() -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 8])
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_a_huge_request_does_not_keep_others_out(replicas: int, beam: int) -> None:
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_huge_request_does_not_keep_others_out(lanes: int, beam: int) -> None:
     """Its sentences are all equally long, so all its rows become free at the same time."""
     submitted: list[tuple[int, int]] = []
 
     def submit_one_more(report: Report) -> None:
-        if watched.steps() >= 6 * replicas and not submitted:
+        if watched.steps() >= 6 * lanes and not submitted:
             at = len(watched.reports)
             request = watched.engine.submit(sentences(1, seed=2), Options(beam=beam, max_tokens=5))
             submitted.append((request, at))
 
-    settings = EngineSettings(rows=32, replicas=replicas, threads=1)
+    settings = EngineSettings(rows=32, lanes=lanes, threads=1)
     with running(long_bundle(), settings, submit_one_more) as watched:
         huge = watched.engine.submit(sentences(5000, seed=1, longest=3), forced_length(100))
         watched.wait_until(lambda: bool(submitted))
@@ -98,7 +98,7 @@ def test_what_matters_more_goes_first() -> None:
     assert [ticket.request for ticket in watched.answers] == [high, first, second, low]
 
 
-def test_flows_take_turns() -> None:
+def test_flows_are_served_round_robin() -> None:
     """Each has a row of its own here, and its sentences come one after the other."""
     watched = Watched(seeded_bundle(), one_lane(rows=1))
     requests = [
@@ -218,7 +218,7 @@ def test_reports_add_up() -> None:
 
 def test_a_full_queue_refuses_a_request_and_keeps_nothing_of_it() -> None:
     gate = Gate()
-    settings = EngineSettings(rows=1, replicas=1, threads=1, max_beam=1, max_waiting_sentences=4)
+    settings = EngineSettings(rows=1, lanes=1, threads=1, max_beam=1, max_waiting_sentences=4)
     with running(seeded_bundle(), settings, gate) as watched:
         first = watched.engine.submit(sentences(1, seed=1))
         gate.wait()
@@ -260,7 +260,7 @@ FINE = Sentence((5, 6, 7))
 def test_what_the_model_can_not_take_is_refused(
     sentence: Sentence, options: Options, field: str, message: str
 ) -> None:
-    settings = EngineSettings(rows=30, max_beam=30, replicas=1, threads=1)
+    settings = EngineSettings(rows=30, max_beam=30, lanes=1, threads=1)
     with running(seeded_bundle(), settings) as watched:
         with pytest.raises(SentenceError, match=f"^{field} .*{message}") as raised:
             watched.engine.submit([FINE, sentence, FINE], options)
@@ -272,7 +272,7 @@ def test_what_the_model_can_not_take_is_refused(
 
 
 def test_the_largest_that_the_model_takes_is_taken() -> None:
-    settings = EngineSettings(rows=25, max_beam=25, replicas=1, threads=1)
+    settings = EngineSettings(rows=25, max_beam=25, lanes=1, threads=1)
     with running(seeded_bundle(), settings) as watched:
         for sentence, options in (
             (Sentence((5,) * 39, prefix=(9,) * 39), Options(min_tokens=39)),
@@ -310,7 +310,7 @@ def test_closing_answers_everything() -> None:
 
 
 def test_closing_an_engine_that_never_ran_answers_what_was_queued() -> None:
-    watched = Watched(seeded_bundle(), EngineSettings(rows=16, replicas=2, threads=1))
+    watched = Watched(seeded_bundle(), EngineSettings(rows=16, lanes=2, threads=1))
     request = watched.engine.submit(sentences(3, seed=1))
     watched.engine.close()
     assert watched.answers.keys() == {Ticket(request, number) for number in range(3)}
@@ -372,7 +372,7 @@ def test_a_stalled_lane_is_seen_from_outside() -> None:
 def test_a_lane_without_work_is_not_taken_for_a_stalled_one() -> None:
     """What waits is of a request that has all the rows it may have, on the other lane."""
     gate = Gate()
-    settings = EngineSettings(rows=2, replicas=2, threads=1)
+    settings = EngineSettings(rows=2, lanes=2, threads=1)
     with running(seeded_bundle(), settings, gate) as watched:
         watched.engine.submit(sentences(2, seed=1), Options(beam=2, min_tokens=3))
         gate.wait()

@@ -30,23 +30,23 @@ COMPANY = [
 ]
 
 
-def engine_of(rows: int, replicas: int) -> EngineSettings:
+def engine_of(rows: int, lanes: int) -> EngineSettings:
     return EngineSettings(
-        rows=rows, replicas=replicas, threads=1, max_beam=5, encode_tokens=max(32, 2 * rows)
+        rows=rows, lanes=lanes, threads=1, max_beam=5, max_encode_tokens=max(32, 2 * rows)
     )
 
 
 @cache
 def alone(precision: str) -> list[Bits]:
     """Each subject with no other sentence in the engine."""
-    with Translator(trained_bundle(precision), engine_of(rows=5, replicas=1)) as translator:
+    with Translator(trained_bundle(precision), engine_of(rows=5, lanes=1)) as translator:
         return [bits(translator.translate([s], options)[0]) for s, options in SUBJECTS]
 
 
-@pytest.mark.parametrize(("rows", "replicas"), [(64, 1), (18, 3)])
+@pytest.mark.parametrize(("rows", "lanes"), [(64, 1), (18, 3)])
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_a_sentence_is_translated_as_if_it_were_alone(
-    precision: str, rows: int, replicas: int
+    precision: str, rows: int, lanes: int
 ) -> None:
     """Greedy, with a beam and drawn, shuffled among others, of which some are cancelled."""
     rng = random.Random(rows)
@@ -55,7 +55,7 @@ def test_a_sentence_is_translated_as_if_it_were_alone(
         *(([Sentence(s.source, target=(5, 6, 7))], Options()) for s in SENTENCES[:20]),
     ]
     asked = [*(([sentence], options) for sentence, options in SUBJECTS), *company]
-    with Translator(trained_bundle(precision), engine_of(rows, replicas)) as translator:
+    with Translator(trained_bundle(precision), engine_of(rows, lanes)) as translator:
         pending = {
             place: translator.submit(
                 *asked[place], flow=rng.randrange(5), priority=rng.randrange(2)

@@ -25,11 +25,11 @@ CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
     ("wrong", "message"),
     [
         ({"rows": 0}, "rows is 0: it must be at least 1"),
-        ({"replicas": 0}, "replicas is 0: it must be at least 1"),
+        ({"lanes": 0}, "lanes is 0: it must be at least 1"),
         ({"threads": -1}, "threads is -1: it must be at least 1"),
         ({"max_beam": 0}, "max_beam is 0: it must be at least 1"),
         ({"max_beam": 33}, "max_beam is 33: it must be at most 32"),
-        ({"encode_tokens": 0}, "encode_tokens is 0: it must be at least 1"),
+        ({"max_encode_tokens": 0}, "max_encode_tokens is 0: it must be at least 1"),
         ({"max_waiting_sentences": 0}, "max_waiting_sentences is 0: it must be at least 1"),
         ({"device": "tpu"}, "device is 'tpu': it must be one of cpu, cuda"),
     ],
@@ -94,17 +94,17 @@ def test_options_that_mean_the_same_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "given", "replicas", "threads", "rows"),
+    ("cores", "given", "lanes", "threads", "rows"),
     [
         (1, {}, 1, 1, 64 + 8),
         (2, {}, 2, 1, 32 + 8),
         (8, {}, 4, 2, 16 + 8),
         (8, {"threads": 4}, 2, 4, 32 + 8),
-        (8, {"replicas": 3}, 3, 2, 22 + 8),
-        (8, {"replicas": 1, "threads": 3}, 1, 3, 64 + 8),
+        (8, {"lanes": 3}, 3, 2, 22 + 8),
+        (8, {"lanes": 1, "threads": 3}, 1, 3, 64 + 8),
         (2, {"threads": 5}, 1, 5, 64 + 8),
         (4, {"rows": 15, "max_beam": 3}, 1, 4, 15 + 3),
-        (2, {"replicas": 5, "rows": 3}, 5, 1, 1 + 8),
+        (2, {"lanes": 5, "rows": 3}, 5, 1, 1 + 8),
         (8, {"device": "cuda"}, 1, 1, 64 + 8),
     ],
     ids=str,
@@ -113,14 +113,14 @@ def test_what_is_unset_suits_the_cores(
     monkeypatch: pytest.MonkeyPatch,
     cores: int,
     given: dict[str, Any],
-    replicas: int,
+    lanes: int,
     threads: int,
     rows: int,
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
     resolved = EngineSettings(**given).resolved
-    assert (resolved.replicas, resolved.threads, resolved.rows_per_lane) == (
-        replicas,
+    assert (resolved.lanes, resolved.threads, resolved.rows_per_lane) == (
+        lanes,
         threads,
         rows,
     )
@@ -180,7 +180,7 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 
 
 def test_memory_is_counted_before_anything_runs() -> None:
-    settings = EngineSettings(rows=10, replicas=2, threads=1, max_beam=3)
+    settings = EngineSettings(rows=10, lanes=2, threads=1, max_beam=3)
     engine = Engine(seeded_bundle(), settings, print)
     caches = 2 * (5 + 3) * engine.manifest.cache_bytes_per_row
     assert caches < engine.buffer_bytes < 2 * caches

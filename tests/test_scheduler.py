@@ -10,43 +10,39 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dragoman_server.engine.core import Failure, Ticket
-from dragoman_server.engine.scheduler import (
-    Need,
-    QueueFullError,
-    Scheduler,
-    SchedulerSettings,
-    Turn,
-)
+from dragoman_server.engine.scheduler import Assignment, Need, QueueFullError, Scheduler
+from dragoman_server.engine.scheduler_settings import QueueSettings, SchedulerSettings
 
 FLOWS = st.integers(-3, -1)  # a request without a flow is its own, with its number
 ROWS = st.integers(1, 2) | st.integers(1, 9)  # often narrow, so that several run at once
 PACES = st.sampled_from([0.0, 0.5, 1.0])  # times whole numbers: exact, so equality is met too
 
 
-def scheduler_of(**given_settings: int) -> Scheduler:
-    return Scheduler(SchedulerSettings(**{"reserve": 0, **given_settings}))
+def scheduler_of(*, lanes: int = 1, rows: int = 64, reserve: int = 0, **queue: int) -> Scheduler:
+    bounds = QueueSettings(**queue)
+    return Scheduler(SchedulerSettings(lanes=lanes, rows=rows, reserve=reserve, queue=bounds))
 
 
 def ones(count: int) -> list[Need]:
-    return [Need(rows=1, tokens=1)] * count
+    return [Need(rows=1, source_tokens=1)] * count
 
 
 class Machine(RuleBasedStateMachine):
-    """Keeps its own plain books, and holds every turn to the rules."""
+    """Keeps its own plain books, and holds every assignment to the rules."""
 
     @initialize(
         lanes=st.integers(1, 3),
         rows=st.integers(1, 9),
         reserve=st.integers(0, 3),
-        encode_tokens=st.integers(1, 12),
+        max_encode_tokens=st.integers(1, 12),
     )
-    def begin(self, lanes: int, rows: int, reserve: int, encode_tokens: int) -> None:
+    def begin(self, lanes: int, rows: int, reserve: int, max_encode_tokens: int) -> None:
+        queue = QueueSettings(max_encode_tokens=max_encode_tokens, max_waiting_sentences=40)
         self.settings = SchedulerSettings(
             lanes=lanes,
             rows=rows,
             reserve=min(reserve, rows - 1),
-            encode_tokens=encode_tokens,
-            max_waiting_sentences=40,
+            queue=queue,
         )
         self.scheduler = Scheduler(self.settings)
         self.now = 0
@@ -57,11 +53,11 @@ class Machine(RuleBasedStateMachine):
         self.priority: dict[int, int] = {}
         self.deadline: dict[int, float] = {}
         self.waiting: list[Ticket] = []
-        """In order of arrival."""
+        """Sentences that wait, in order of arrival."""
         self.running: dict[Ticket, int] = {}
-        """On which lane."""
+        """Lane of each running sentence."""
         self.leaving: dict[Ticket, tuple[int, Failure]] = {}
-        """Which lane has to be told, and why."""
+        """Sentences that must go: which lane has to be told, and why."""
         self.dropped: dict[Ticket, Failure] = {}
         self.passed: dict[tuple[int, int], set[int]] = {}
         """By priority and flow that waits and holds nothing: who came before it meanwhile."""
@@ -82,7 +78,7 @@ class Machine(RuleBasedStateMachine):
         wanted = [Need(min(rows, self.settings.rows), tokens) for rows, tokens in needs]
         request, deadline = self.submitted, self.now + patience
         ahead = len(self.waiting) + len(self.dropped)
-        if ahead + len(wanted) > self.settings.max_waiting_sentences:
+        if ahead + len(wanted) > self.settings.queue.max_waiting_sentences:
             with pytest.raises(QueueFullError) as raised:
                 self.scheduler.submit(request, wanted, flow=flow, priority=priority)
             assert raised.value.waiting == ahead
@@ -99,19 +95,21 @@ class Machine(RuleBasedStateMachine):
             self.waiting.append(Ticket(request, number))
 
     @rule(lane=st.integers(0, 2), passing=st.integers(0, 2), pace=PACES)
-    def turn(self, lane: int, passing: int, pace: float) -> None:
+    def assign(self, lane: int, passing: int, pace: float) -> None:
         lane %= self.settings.lanes
         self.now += passing
         self.pace = pace
         expired = self._let_go_expired()
         has_work = self.scheduler.has_work(lane)
-        turn = self.scheduler.turn(lane, self.now, pace)
-        late = [ticket for ticket, _ in self.scheduler._dropped]  # told at the next turn
+        assigned = self.scheduler.assign(lane, self.now, pace)
+        late = [ticket for ticket, _ in self.scheduler._dropped]  # told at the next assignment
         if not expired:  # of which it can't know without a clock
-            assert has_work == bool(turn.leaving or turn.dropped or turn.admitted or late)
-        self._check_goodbyes(turn, lane)
-        self._let_go_late(late, turn.admitted, pace)
-        self._check_admitted(turn.admitted, lane, pace)
+            assert has_work == bool(
+                assigned.leaving or assigned.dropped or assigned.admitted or late
+            )
+        self._check_goodbyes(assigned, lane)
+        self._let_go_late(late, assigned.admitted, pace)
+        self._check_admitted(assigned.admitted, lane, pace)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
@@ -140,11 +138,15 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def counters_are_right(self) -> None:
         assert self.scheduler.waiting == len(self.waiting)
-        assert self.scheduler.waiting_tokens == sum(self.needs[t].tokens for t in self.waiting)
+        assert self.scheduler.waiting_tokens == sum(
+            self.needs[t].source_tokens for t in self.waiting
+        )
         assert self.scheduler.waiting_requests == sum(not t.sentence for t in self.waiting)
         assert self.scheduler.running == len(self.running)
-        assert self.scheduler._used == [self._used(lane) for lane in range(self.settings.lanes)]
-        assert all(0 <= used <= self.settings.rows for used in self.scheduler._used)
+        assert self.scheduler._lane_rows == [
+            self._used(lane) for lane in range(self.settings.lanes)
+        ]
+        assert all(0 <= used <= self.settings.rows for used in self.scheduler._lane_rows)
 
     @invariant()
     def deadlines_are_bounded(self) -> None:
@@ -164,14 +166,14 @@ class Machine(RuleBasedStateMachine):
             return
         for _ in range(2 * len(self.needs) + 2):
             for lane in range(self.settings.lanes):
-                self.turn(lane, 0, self.pace)
+                self.assign(lane, 0, self.pace)
             self.scheduler.release(self.running)
             self.running.clear()
             if not (self.waiting or self.leaving or self.dropped):
                 break
         assert not self.waiting
         assert all(self.told[ticket] == 1 for ticket in self.needs)
-        self.scheduler.turn(0, math.inf)
+        self.scheduler.assign(0, math.inf)
         assert vars(self.scheduler) == vars(Scheduler(self.settings))
 
     # The books
@@ -209,24 +211,24 @@ class Machine(RuleBasedStateMachine):
         assert not late or self.waiting, "the last one kept no one out"
 
     def _is_late(self, ticket: Ticket, pace: float) -> bool:
-        return self.now + pace * self.needs[ticket].tokens > self.deadline[ticket.request]
+        return self.now + pace * self.needs[ticket].source_tokens > self.deadline[ticket.request]
 
-    def _check_goodbyes(self, turn: Turn, lane: int) -> None:
+    def _check_goodbyes(self, assigned: Assignment, lane: int) -> None:
         """Those that must go are told, once, on the lane where they are."""
-        assert dict(turn.dropped) == self.dropped
+        assert dict(assigned.dropped) == self.dropped
         here = {ticket: why for ticket, (where, why) in self.leaving.items() if where == lane}
-        assert dict(turn.leaving) == here
-        for ticket, _ in turn.dropped:
+        assert dict(assigned.leaving) == here
+        for ticket, _ in assigned.dropped:
             self.told[ticket] += 1
         self.dropped = {}
         for ticket in here:
             del self.leaving[ticket]
 
     def _check_admitted(self, admitted: list[Ticket], lane: int, pace: float) -> None:
-        tokens = sum(self.needs[ticket].tokens for ticket in admitted)
-        assert tokens <= self.settings.encode_tokens or len(admitted) == 1
+        tokens = sum(self.needs[ticket].source_tokens for ticket in admitted)
+        assert tokens <= self.settings.queue.max_encode_tokens or len(admitted) == 1
         for ticket in admitted:
-            self._check_turn_of(ticket, lane)
+            self._check_order(ticket, lane)
             if self._is_late(ticket, pace):
                 has_begun = any(other.request == ticket.request for other in self.running)
                 is_alone = all(other.request == ticket.request for other in self.waiting)
@@ -236,8 +238,8 @@ class Machine(RuleBasedStateMachine):
             self.told[ticket] += 1
         assert self._used(lane) <= self.settings.rows
 
-    def _check_turn_of(self, ticket: Ticket, lane: int) -> None:
-        """It may come, and comes before no one whose turn it is."""
+    def _check_order(self, ticket: Ticket, lane: int) -> None:
+        """Check that a sentence may come now, and that no one else should come before it."""
         free = self.settings.rows - self._used(lane)
         flow, priority = self.flow[ticket.request], self.priority[ticket.request]
         assert self.needs[ticket].rows <= free
@@ -273,16 +275,16 @@ def requests_of(tickets: list[Ticket]) -> list[int]:
     return [ticket.request for ticket in tickets]
 
 
-def test_flows_take_turns_sentence_by_sentence() -> None:
+def test_flows_are_served_round_robin() -> None:
     scheduler = scheduler_of(rows=7)
     scheduler.submit(0, ones(100))
     scheduler.submit(1, ones(2))
     scheduler.submit(2, ones(1), flow=1)
     scheduler.submit(3, ones(9))
-    assert requests_of(scheduler.turn(0, 0.0).admitted) == [0, 1, 3, 0, 1, 3, 0]
+    assert requests_of(scheduler.assign(0, 0.0).admitted) == [0, 1, 3, 0, 1, 3, 0]
     scheduler.release([Ticket(0, 0), Ticket(0, 1), Ticket(0, 2)])
     # Request 2 is of the flow of request 1.
-    assert requests_of(scheduler.turn(0, 0.0).admitted) == [2, 3, 0]
+    assert requests_of(scheduler.assign(0, 0.0).admitted) == [2, 3, 0]
 
 
 @given(st.lists(st.integers(1, 30), min_size=2, max_size=6), st.randoms(use_true_random=False))
@@ -294,7 +296,7 @@ def test_no_flow_is_more_than_one_sentence_ahead(sizes: list[int], rng: random.R
     served: Counter[int] = Counter()
     running: list[Ticket] = []
     while scheduler.waiting:
-        for ticket in scheduler.turn(0, 0.0).admitted:
+        for ticket in scheduler.assign(0, 0.0).admitted:
             served[ticket.request] += 1
             running.append(ticket)
             hungry = [served[r] for r, size in enumerate(sizes) if served[r] < size]
@@ -308,13 +310,13 @@ def test_a_higher_priority_goes_first() -> None:
     scheduler.submit(0, ones(5))
     scheduler.submit(1, ones(2), priority=1)
     scheduler.submit(2, ones(2), priority=-1)
-    assert requests_of(scheduler.turn(0, 0.0).admitted) == [1, 1, 0]
+    assert requests_of(scheduler.assign(0, 0.0).admitted) == [1, 1, 0]
 
 
 def test_one_admission_brings_no_more_source_tokens_than_allowed() -> None:
-    scheduler = scheduler_of(rows=16, encode_tokens=10)
+    scheduler = scheduler_of(rows=16, max_encode_tokens=10)
     scheduler.submit(0, [Need(1, tokens) for tokens in (4, 6, 1, 30, 9, 2)])
-    admissions = [scheduler.turn(0, 0.0).admitted for _ in range(5)]
+    admissions = [scheduler.assign(0, 0.0).admitted for _ in range(5)]
     numbers = [[ticket.sentence for ticket in admitted] for admitted in admissions]
     assert numbers == [[0, 1], [2], [3], [4], [5]]
 
@@ -322,22 +324,22 @@ def test_one_admission_brings_no_more_source_tokens_than_allowed() -> None:
 def test_the_reserve_is_for_flows_that_hold_nothing() -> None:
     scheduler = scheduler_of(rows=8, reserve=2)
     scheduler.submit(0, ones(100))
-    assert len(scheduler.turn(0, 0.0).admitted) == 6
+    assert len(scheduler.assign(0, 0.0).admitted) == 6
     scheduler.submit(1, ones(3))
-    assert requests_of(scheduler.turn(0, 0.0).admitted) == [1]
+    assert requests_of(scheduler.assign(0, 0.0).admitted) == [1]
     scheduler.submit(2, ones(1), priority=-1)
-    assert requests_of(scheduler.turn(0, 0.0).admitted) == [2]
+    assert requests_of(scheduler.assign(0, 0.0).admitted) == [2]
     scheduler.submit(3, ones(1))
-    assert scheduler.turn(0, 0.0).admitted == []
+    assert scheduler.assign(0, 0.0).admitted == []
     scheduler.release([Ticket(0, 0)])
-    assert requests_of(scheduler.turn(0, 0.0).admitted) == [3]
+    assert requests_of(scheduler.assign(0, 0.0).admitted) == [3]
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3])
 def test_lanes_share_the_work_evenly(beam: int) -> None:
     scheduler = scheduler_of(lanes=3, rows=24)
     scheduler.submit(0, [Need(beam, 1)] * 9)
-    assert [len(scheduler.turn(lane, 0.0).admitted) for lane in (2, 0, 1)] == [3, 3, 3]
+    assert [len(scheduler.assign(lane, 0.0).admitted) for lane in (2, 0, 1)] == [3, 3, 3]
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=40), st.integers(1, 4))
@@ -345,7 +347,7 @@ def test_no_lane_takes_a_whole_sentence_above_its_share(beams: list[int], lanes:
     scheduler = scheduler_of(lanes=lanes, rows=200)
     scheduler.submit(0, [Need(beam, 1) for beam in beams])
     used = [
-        sum(beams[ticket.sentence] for ticket in scheduler.turn(lane, 0.0).admitted)
+        sum(beams[ticket.sentence] for ticket in scheduler.assign(lane, 0.0).admitted)
         for lane in range(lanes)
     ]
     assert sum(used) == sum(beams)
@@ -357,12 +359,12 @@ def test_a_wide_beam_is_not_passed_over_for_ever() -> None:
     scheduler = scheduler_of(rows=8, reserve=1)
     for request in range(8):
         scheduler.submit(request, ones(50))
-    assert len(scheduler.turn(0, 0.0).admitted) == 8
-    scheduler.submit(8, [Need(rows=8, tokens=1)])
+    assert len(scheduler.assign(0, 0.0).admitted) == 8
+    scheduler.submit(8, [Need(rows=8, source_tokens=1)])
     others, running = 0, [Ticket(request, 0) for request in range(8)]
     while Ticket(8, 0) not in running:
         scheduler.release([running.pop(0)])
-        admitted = scheduler.turn(0, 0.0).admitted
+        admitted = scheduler.assign(0, 0.0).admitted
         running += admitted
         others += len(admitted)
     assert others <= 9
@@ -378,7 +380,7 @@ def test_whatever_beams_are_mixed_all_are_admitted(data: st.DataObject) -> None:
         scheduler.submit(request, data.draw(needs), flow=flow, priority=priority)
     while scheduler.waiting:
         before = scheduler.waiting
-        admitted = [t for lane in range(lanes) for t in scheduler.turn(lane, 0.0).admitted]
+        admitted = [t for lane in range(lanes) for t in scheduler.assign(lane, 0.0).admitted]
         assert scheduler.waiting < before
         scheduler.release(admitted)
     assert vars(scheduler) == vars(Scheduler(scheduler.settings))
@@ -387,88 +389,88 @@ def test_whatever_beams_are_mixed_all_are_admitted(data: st.DataObject) -> None:
 def test_a_cancelled_request_leaves_where_it_runs_and_is_dropped_where_it_waits() -> None:
     scheduler = scheduler_of(lanes=2, rows=2)
     scheduler.submit(0, ones(6))
-    first, second = scheduler.turn(0, 0.0).admitted, scheduler.turn(1, 0.0).admitted
+    first, second = scheduler.assign(0, 0.0).admitted, scheduler.assign(1, 0.0).admitted
     scheduler.cancel(0)
     assert (scheduler.waiting, scheduler.running, scheduler.used_rows) == (0, 0, 0)
-    turn = scheduler.turn(1, 0.0)
-    assert turn.leaving == [(ticket, Failure.CANCELLED) for ticket in second]
-    assert turn.dropped == [(Ticket(0, number), Failure.CANCELLED) for number in (4, 5)]
+    assigned = scheduler.assign(1, 0.0)
+    assert assigned.leaving == [(ticket, Failure.CANCELLED) for ticket in second]
+    assert assigned.dropped == [(Ticket(0, number), Failure.CANCELLED) for number in (4, 5)]
     assert scheduler.has_work(0)
-    assert scheduler.turn(0, 0.0) == Turn([(ticket, Failure.CANCELLED) for ticket in first])
+    assert scheduler.assign(0, 0.0) == Assignment([(ticket, Failure.CANCELLED) for ticket in first])
     scheduler.cancel(0)
     scheduler.cancel(77)
-    assert scheduler.turn(0, 0.0) == Turn()
+    assert scheduler.assign(0, 0.0) == Assignment()
 
 
 def test_rows_of_a_cancelled_sentence_are_free_in_the_turn_it_leaves() -> None:
     scheduler = scheduler_of(rows=1)
     scheduler.submit(0, ones(1))
     scheduler.submit(1, ones(1))
-    scheduler.turn(0, 0.0)
+    scheduler.assign(0, 0.0)
     scheduler.cancel(0)
-    turn = scheduler.turn(0, 0.0)
-    assert turn == Turn([(Ticket(0, 0), Failure.CANCELLED)], [], [Ticket(1, 0)])
+    assigned = scheduler.assign(0, 0.0)
+    assert assigned == Assignment([(Ticket(0, 0), Failure.CANCELLED)], [], [Ticket(1, 0)])
 
 
 def test_a_request_expires_at_its_deadline_and_not_before() -> None:
     scheduler = scheduler_of(rows=1)
     scheduler.submit(0, ones(2), deadline=10.0)
     scheduler.submit(1, ones(1), deadline=math.nextafter(10.0, math.inf))
-    assert scheduler.turn(0, math.nextafter(10.0, 0.0)).admitted == [Ticket(0, 0)]
-    turn = scheduler.turn(0, 10.0)
-    assert turn.leaving == [(Ticket(0, 0), Failure.EXPIRED)]
-    assert turn.dropped == [(Ticket(0, 1), Failure.EXPIRED)]
-    assert turn.admitted == [Ticket(1, 0)]
+    assert scheduler.assign(0, math.nextafter(10.0, 0.0)).admitted == [Ticket(0, 0)]
+    assigned = scheduler.assign(0, 10.0)
+    assert assigned.leaving == [(Ticket(0, 0), Failure.EXPIRED)]
+    assert assigned.dropped == [(Ticket(0, 1), Failure.EXPIRED)]
+    assert assigned.admitted == [Ticket(1, 0)]
 
 
 def test_an_expired_request_is_never_admitted() -> None:
     scheduler = scheduler_of(rows=4)
     scheduler.submit(0, ones(2), deadline=5.0)
-    turn = scheduler.turn(0, 5.0)
-    assert turn.admitted == []
-    assert requests_of([ticket for ticket, _ in turn.dropped]) == [0, 0]
+    assigned = scheduler.assign(0, 5.0)
+    assert assigned.admitted == []
+    assert requests_of([ticket for ticket, _ in assigned.dropped]) == [0, 0]
 
 
 def test_what_has_no_time_left_to_end_is_not_begun_while_others_wait() -> None:
-    scheduler = Scheduler(SchedulerSettings(rows=2, reserve=0))
+    scheduler = scheduler_of(rows=2)
     scheduler.submit(0, [Need(1, 10)], deadline=10.9)
     scheduler.submit(1, [Need(1, 10)], deadline=11.0)
     scheduler.submit(2, [Need(1, 20)], deadline=11.5)
     scheduler.submit(3, [Need(1, 10)], deadline=11.5)
-    turn = scheduler.turn(0, now=10.0, pace=0.1)  # ten tokens in a second
-    assert turn.admitted == [Ticket(1, 0), Ticket(3, 0)]
-    expired = scheduler.turn(0, now=10.0, pace=0.1).dropped
+    assigned = scheduler.assign(0, now=10.0, pace=0.1)  # ten tokens in a second
+    assert assigned.admitted == [Ticket(1, 0), Ticket(3, 0)]
+    expired = scheduler.assign(0, now=10.0, pace=0.1).dropped
     assert expired == [(Ticket(0, 0), Failure.EXPIRED), (Ticket(2, 0), Failure.EXPIRED)]
 
 
 def test_what_has_begun_goes_on_however_little_time_is_left() -> None:
     """Its rows would be given away before the lane has freed them."""
-    scheduler = Scheduler(SchedulerSettings(rows=3, reserve=0))
+    scheduler = scheduler_of(rows=3)
     scheduler.submit(0, [Need(1, 5), Need(1, 50)], deadline=11.0)
     scheduler.submit(1, ones(1))
     scheduler.submit(2, ones(1))
-    first = scheduler.turn(0, now=10.0, pace=0.1)
+    first = scheduler.assign(0, now=10.0, pace=0.1)
     assert first.admitted == [Ticket(0, 0), Ticket(1, 0), Ticket(2, 0)]
     scheduler.submit(3, ones(1))  # so that it does not wait alone
     scheduler.release([Ticket(1, 0)])
-    assert scheduler.turn(0, now=10.1, pace=0.1).admitted == [Ticket(0, 1)]
+    assert scheduler.assign(0, now=10.1, pace=0.1).admitted == [Ticket(0, 1)]
     assert scheduler.used_rows == 3
-    after = scheduler.turn(0, now=10.2, pace=0.1)
+    after = scheduler.assign(0, now=10.2, pace=0.1)
     assert not after.leaving
     assert not after.dropped
 
 
 def test_what_waits_alone_is_begun_however_little_time_it_has() -> None:
-    scheduler = Scheduler(SchedulerSettings(rows=2, reserve=0))
+    scheduler = scheduler_of(rows=2)
     scheduler.submit(0, [Need(1, 10), Need(1, 10)], deadline=10.1)
-    assert scheduler.turn(0, now=10.0, pace=0.1).admitted == [Ticket(0, 0), Ticket(0, 1)]
+    assert scheduler.assign(0, now=10.0, pace=0.1).admitted == [Ticket(0, 0), Ticket(0, 1)]
 
 
 def test_deadlines_of_requests_that_ended_are_forgotten() -> None:
     scheduler = scheduler_of(rows=4)
     for request in range(5000):
         scheduler.submit(request, ones(1), deadline=1e9 + request)
-        scheduler.release(scheduler.turn(0, 0.0).admitted)
+        scheduler.release(scheduler.assign(0, 0.0).admitted)
         assert len(scheduler._deadlines) < 100
 
 
@@ -480,7 +482,7 @@ def test_a_full_queue_takes_a_request_whole_or_not_at_all() -> None:
     assert raised.value.waiting == scheduler.waiting == 8
     scheduler.submit(1, ones(2))
     assert scheduler.waiting == 10
-    scheduler.turn(0, 2.0)
+    scheduler.assign(0, 2.0)
     scheduler.submit(2, ones(2))
 
 
@@ -491,7 +493,7 @@ def test_what_was_dropped_takes_room_until_it_is_answered() -> None:
     scheduler.cancel(0)
     with pytest.raises(QueueFullError, match="8 sentences wait, and 3 more exceed 10"):
         scheduler.submit(1, ones(3))
-    scheduler.turn(0, 0.0)
+    scheduler.assign(0, 0.0)
     scheduler.submit(1, ones(10))
 
 
@@ -503,13 +505,13 @@ def test_so_many_requests_wait_beside_those_that_free_rows_will_take() -> None:
         else:
             with pytest.raises(QueueFullError, match="4 requests wait, and 1 more exceed 3"):
                 scheduler.submit(request, ones(1))
-    assert len(scheduler.turn(0, 0.0).admitted) == 4
+    assert len(scheduler.assign(0, 0.0).admitted) == 4
     for request in range(10, 13):
         scheduler.submit(request, ones(2))
     with pytest.raises(QueueFullError, match="3 requests wait, and 1 more exceed 3"):
         scheduler.submit(13, ones(1))
     scheduler.release([Ticket(0, 0)])
-    assert scheduler.turn(0, 0.0).admitted == [Ticket(10, 0)]
+    assert scheduler.assign(0, 0.0).admitted == [Ticket(10, 0)]
     scheduler.submit(13, ones(1))  # 10 has begun
 
 
@@ -518,7 +520,7 @@ def test_so_many_tokens_wait_unless_one_request_has_more() -> None:
     scheduler.submit(0, [Need(1, 300)])
     with pytest.raises(QueueFullError, match="300 tokens wait, and 1 more exceed 100"):
         scheduler.submit(1, ones(1))
-    scheduler.turn(0, 0.0)
+    scheduler.assign(0, 0.0)
     scheduler.submit(1, [Need(1, 60)])
     with pytest.raises(QueueFullError, match="60 tokens wait, and 41 more exceed 100"):
         scheduler.submit(2, [Need(1, 41)])
@@ -536,7 +538,7 @@ def test_requests_that_can_never_run_are_refused() -> None:
         with pytest.raises(ValueError, match=message):
             scheduler.submit(request, needs)
     assert scheduler.waiting == 1
-    assert scheduler.turn(0, 0.0).admitted == [Ticket(0, 0)]
+    assert scheduler.assign(0, 0.0).admitted == [Ticket(0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -544,8 +546,6 @@ def test_requests_that_can_never_run_are_refused() -> None:
     [
         ({"lanes": 0}, "lanes is 0: it must be at least 1"),
         ({"rows": 0}, "rows is 0: it must be at least 1"),
-        ({"encode_tokens": 0}, "encode_tokens is 0: it must be at least 1"),
-        ({"max_waiting_sentences": 0}, "max_waiting_sentences is 0: it must be at least 1"),
         ({"reserve": -1}, "reserve is -1: it must be from 0 to 63"),
         ({"rows": 8, "reserve": 8}, "reserve is 8: it must be from 0 to 7"),
     ],

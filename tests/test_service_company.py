@@ -50,7 +50,7 @@ def streamed(text: str, options: pb.Options) -> Send:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    with serving(settings_for(engine=few_rows(24, replicas=2, max_beam=8))) as running:
+    with serving(settings_for(engine=few_rows(24, lanes=2, max_beam=8))) as running:
         yield running
 
 

@@ -219,7 +219,7 @@ def test_an_engine_that_dies_fails_its_callers_and_ends_the_server(
         def die(*args: object) -> None:
             raise MemoryError
 
-        running.engine._scheduler.turn = die  # type: ignore[method-assign]
+        running.engine._scheduler.assign = die  # type: ignore[method-assign]
         reasons = {refusal_of(call.exception(PATIENCE)).reason for call in calls}
         # Those in the step may have been its cause.
         assert reasons <= {"ENGINE_FAULT", "ENGINE_STOPPED"}

@@ -79,7 +79,7 @@ def _by_engine(
 ) -> list[tuple[int, ...]]:
     """The engine gives each sentence its shortlist, which the reference search does not know."""
     decoded: list[tuple[int, ...]] = []
-    with Translator(bundle, EngineSettings(rows=_ROWS, replicas=1)) as translator:
+    with Translator(bundle, EngineSettings(rows=_ROWS, lanes=1)) as translator:
         for at in range(0, len(sources), _ROWS):
             some = [Sentence(tuple(s), start=tuple(start)) for s in sources[at : at + _ROWS]]
             decoded += [answer.hypotheses[0].ids for answer in translator.translate(some)]

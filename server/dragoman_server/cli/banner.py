@@ -13,7 +13,7 @@ def banner(server: Server) -> str:
         lines.append(
             f"  {manifest.name} {manifest.version}: {manifest.source_language} → "
             f"{manifest.target_language}, {manifest.precision} on {engine.settings.device}, "
-            f"{resolved.replicas} × {resolved.rows_per_lane} rows of {resolved.threads} thread(s), "
+            f"{resolved.lanes} × {resolved.rows_per_lane} rows of {resolved.threads} thread(s), "
             f"{human_bytes(size)} of files, {human_bytes(engine.buffer_bytes)} for the rows"
         )
     security = []

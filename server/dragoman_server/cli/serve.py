@@ -113,16 +113,16 @@ def serve(
     rows: Annotated[
         int, _option(_MODELS, "rows", "Sentences that are decoded at a time, of each model.")
     ] = 64,
-    replicas: Annotated[
+    lanes: Annotated[
         int | None,
-        _option(_MODELS, "replicas", "Lanes side by side.  [default: to suit the cores]"),
+        _option(_MODELS, "lanes", "Lanes side by side.  [default: to suit the cores]"),
     ] = None,
     threads: Annotated[
         int | None, _option(_MODELS, "threads", "Of each lane.  [default: to suit the cores]")
     ] = None,
     max_beam: Annotated[int, _option(_MODELS, "max-beam", "Largest beam.")] = 8,
-    encode_tokens: Annotated[
-        int, _option(_MODELS, "encode-tokens", "Source tokens read between two steps of a lane.")
+    max_encode_tokens: Annotated[
+        int, _option(_MODELS, "max-encode-tokens", "Most source tokens encoded between two steps.")
     ] = 512,
     skip_refused: Annotated[
         bool,

@@ -17,7 +17,8 @@ from dragoman_server.engine.core import GREEDY, Failure, Options, Report, Senten
 from dragoman_server.engine.jobs import Job, JobMaker, SentenceError
 from dragoman_server.engine.lane import Lane
 from dragoman_server.engine.lane_thread import LaneStatus, LaneThread, Work, unanswered
-from dragoman_server.engine.scheduler import Need, Scheduler, SchedulerSettings
+from dragoman_server.engine.scheduler import Need, Scheduler
+from dragoman_server.engine.scheduler_settings import SchedulerSettings
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.speed import Speed
 from dragoman_server.engine.warm_up import warm_up
@@ -51,22 +52,19 @@ class Engine:
                 device=settings.device,
                 threads=resolved.session_threads,
                 # Among several lanes, one that spins takes a core from another.
-                spin=resolved.replicas == 1,
+                spin=resolved.lanes == 1,
             ),
         )
-        graphs = [first, *(first.replica() for _ in range(resolved.replicas - 1))]
+        graphs = [first, *(first.replica() for _ in range(resolved.lanes - 1))]
         self.lanes = [Lane(each, number, bundle.shortlist) for number, each in enumerate(graphs)]
         self._maker = JobMaker(bundle.manifest, settings.max_beam)
         self._deliver = deliver
         self._scheduler = Scheduler(
             SchedulerSettings(
-                lanes=resolved.replicas,
+                lanes=resolved.lanes,
                 rows=resolved.rows_per_lane,
                 reserve=settings.max_beam,
-                encode_tokens=settings.encode_tokens,
-                max_waiting_sentences=settings.max_waiting_sentences,
-                max_waiting_requests=settings.max_waiting_requests,
-                max_waiting_tokens=settings.max_waiting_tokens,
+                queue=settings,
             )
         )
         self._jobs: dict[Ticket, Job] = {}
@@ -123,7 +121,7 @@ class Engine:
     def start(self) -> None:
         """Warm up at the largest shapes, so that memory does not grow later, and begin."""
         for lane in self.lanes:
-            warm_up(lane, self.settings.encode_tokens)
+            warm_up(lane, self.settings.max_encode_tokens)
         for thread in self._threads:
             thread.start()
 
@@ -206,12 +204,12 @@ class Engine:
             if self._stopping:
                 return None
             now = time.monotonic()
-            turn = self._scheduler.turn(lane.number, now, self.speed.pace)
+            assigned = self._scheduler.assign(lane.number, now, self.speed.pace)
             return Work(
                 began=now,
-                leaving=turn.leaving,
-                dropped=[(self._jobs.pop(ticket), why) for ticket, why in turn.dropped],
-                admitted=[self._jobs.pop(ticket) for ticket in turn.admitted],
+                leaving=assigned.leaving,
+                dropped=[(self._jobs.pop(ticket), why) for ticket, why in assigned.dropped],
+                admitted=[self._jobs.pop(ticket) for ticket in assigned.admitted],
             )
 
     def release(self, report: Report) -> None:

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman_server.engine.scheduler_settings import QueueSettings, check_at_least_one
 from dragoman_server.runtime.results import CANDIDATES
 from dragoman_server.runtime.scoring import candidates_of
 from dragoman_server.runtime.sessions import PROVIDERS
@@ -15,38 +16,24 @@ _MIN_ROWS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineSettings:
+class EngineSettings(QueueSettings):
     device: str = "cpu"
+    """Where the graphs run: cpu or cuda."""
     rows: int = 64
-    """Hypotheses that one request may have decoded at a time, over all replicas.
+    """Rows in all lanes together, that is, hypotheses that one request may have decoded at a time.
 
-    Each replica has ``max_beam`` rows beside them, for requests that hold none.
+    Each lane has ``max_beam`` rows beside them, for requests that hold none.
     """
-    replicas: int | None = None
+    lanes: int | None = None
     """Lanes that run side by side with the same weights; unset: to suit the cores."""
     threads: int | None = None
-    """For each replica; unset: to suit the cores."""
+    """Threads of each lane; unset: to suit the cores."""
     max_beam: int = 8
-    encode_tokens: int = 512
-    """Source tokens read between two steps of a lane."""
-    max_waiting_sentences: int = 10_000
-    """Sentences in the queue."""
-    max_waiting_requests: int = 10_000
-    """Requests in the queue, beside those that free rows will take at once."""
-    max_waiting_tokens: int = 1_000_000
-    """Source tokens in the queue; a request that is alone there may have more."""
+    """Largest beam that a request may ask for."""
 
     def __post_init__(self) -> None:
-        for name in (
-            *("rows", "max_beam", "encode_tokens"),
-            *("max_waiting_sentences", "max_waiting_requests", "max_waiting_tokens"),
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
-        for name in ("replicas", "threads"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}: it must be at least 1")
+        super().__post_init__()
+        check_at_least_one(self, "rows", "max_beam", "lanes", "threads")
         if self.max_beam > MAX_BEAM:
             raise ValueError(f"max_beam is {self.max_beam}: it must be at most {MAX_BEAM}")
         if self.device not in PROVIDERS:
@@ -54,33 +41,36 @@ class EngineSettings:
 
     @property
     def resolved(self) -> "Resolved":
-        """With what is unset chosen for this machine."""
+        """These settings with what is unset chosen for this machine."""
         cores = available_cores()
-        replicas, threads = self.replicas, self.threads
+        lanes, threads = self.lanes, self.threads
         if self.device != "cpu":
-            replicas, threads = replicas or 1, threads or 1
-        if replicas is None:
+            lanes, threads = lanes or 1, threads or 1
+        if lanes is None:
             # A lane of one thread never waits for other threads.
-            replicas = max(1, min(cores // (threads or 1), self.rows // _MIN_ROWS))
+            lanes = max(1, min(cores // (threads or 1), self.rows // _MIN_ROWS))
         if threads is None:
-            threads = max(1, cores // replicas)
-        return Resolved(replicas, threads, -(-self.rows // replicas) + self.max_beam)
+            threads = max(1, cores // lanes)
+        return Resolved(lanes, threads, -(-self.rows // lanes) + self.max_beam)
 
 
 @dataclass(frozen=True)
 class Resolved:
-    replicas: int
+    lanes: int
+    """Lanes that run side by side."""
     threads: int
+    """Threads of each lane."""
     rows_per_lane: int
+    """Rows in each lane, those for requests that hold none included."""
 
     @property
     def session_threads(self) -> int:
-        """Of the pool that all replicas share: each brings a thread of its own besides."""
-        return self.replicas * (self.threads - 1) + 1
+        """Threads of the pool that all lanes share; each lane brings one of its own besides."""
+        return self.lanes * (self.threads - 1) + 1
 
 
 def available_cores() -> int:
-    """Cores that this process may use: by affinity, and by the quota of its container."""
+    """Return the cores that this process may use: by affinity, and by its container's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()

@@ -182,7 +182,7 @@ class Dispatcher:
         if tokens and priority != BULK:  # it goes before what bulk streams have waiting
             bulk = [work for work in list(self._works.values()) if work.priority == BULK]
             tokens = max(0, tokens - sum(work.owed_tokens for work in bulk))
-        return engine.speed.wait(tokens, engine.resolved.replicas) if tokens else 0.0
+        return engine.speed.wait(tokens, engine.resolved.lanes) if tokens else 0.0
 
     def retry_seconds(self) -> float:
         """When to come back: all that waits now has been read by then."""

@@ -128,7 +128,7 @@ class Metrics:
         for reason in RETRIES:
             self.retried.labels(name, reason)
         self.cache_bytes.labels(name).set(engine.buffer_bytes)
-        self.rows.labels(name).set(engine.resolved.replicas * engine.resolved.rows_per_lane)
+        self.rows.labels(name).set(engine.resolved.lanes * engine.resolved.rows_per_lane)
         self.models.labels(name).info(
             {
                 "version": manifest.version,
@@ -223,7 +223,7 @@ _GAUGES: Sequence[tuple[str, str, Callable[[Engine], float]]] = (
     (
         "row_use_ratio",
         "Rows that are held, of all.",
-        lambda e: e.used_rows / (e.resolved.replicas * e.resolved.rows_per_lane),
+        lambda e: e.used_rows / (e.resolved.lanes * e.resolved.rows_per_lane),
     ),
     (
         "engine_heartbeat_age_seconds",

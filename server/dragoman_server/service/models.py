@@ -74,7 +74,7 @@ class ServedModel:
             max_source_tokens=manifest.max_source_tokens,
             max_target_tokens=manifest.max_target_tokens,
             max_beam_size=engine.settings.max_beam,
-            rows=engine.resolved.replicas * engine.resolved.rows_per_lane,
+            rows=engine.resolved.lanes * engine.resolved.rows_per_lane,
             licence=manifest.licence,
         )
 

@@ -252,7 +252,7 @@ def test_a_real_server_takes_them_from_all_three(tmp_path: Path) -> None:
     environment = {
         "DRAGOMAN_CONFIG": str(file),
         "DRAGOMAN_ROWS": "7",
-        "DRAGOMAN_REPLICAS": "2",
+        "DRAGOMAN_LANES": "2",
         "DRAGOMAN_THREADS": "1",
     }
     with started(tmp_path, "--rows", "6", environment=environment) as process:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_SUPPRESSED = 256
+"""Most tokens that a request may suppress."""
 
 
 class FieldError(ValueError):
@@ -24,15 +25,16 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """Draw each token instead of taking the best."""
+    """How tokens are drawn, where the best is not always taken."""
 
     temperature: float = 1.0
+    """Divides the log-probabilities before a draw: above 1, unlikely tokens come more often."""
     top_k: int = 0
-    """Draw from so many of the most probable tokens; 0: from all."""
+    """Number of most probable tokens to draw from; 0 draws from the whole vocabulary."""
     top_p: float = 1.0
-    """Draw from the fewest of the most probable tokens that have this much probability together."""
+    """Draws are from the fewest most probable tokens that have this much probability together."""
     seed: int | None = None
-    """Repeats the same draws, whatever else runs; unset: different ones each time."""
+    """Seed of the draws: the same one repeats them, whatever else runs. Unset, they differ."""
 
     def __post_init__(self) -> None:
         if not 0.01 <= self.temperature <= 100:
@@ -47,30 +49,33 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How the sentences of a request are to be translated."""
+    """How the sentences of a request are translated."""
 
     beam: int = 1
-    """Hypotheses kept at a time; 1 is greedy search."""
+    """Hypotheses of a sentence that are kept at a time; 1 is greedy search."""
     n_best: int = 1
-    """Translations to return, at most the beam."""
+    """Translations to return for each sentence, at most the beam."""
     length_penalty: float = 1.0
     """alpha: a score is the log-probability divided by length^alpha."""
     sampling: Sampling | None = None
+    """How tokens are drawn; unset, the best ones are searched for."""
     repetition_penalty: float = 1.0
-    """Scores of tokens that occurred are divided by it where positive, multiplied elsewhere."""
+    """Penalty of tokens that occurred: divides their logit where it is positive, multiplies it
+    where it is negative."""
     no_repeat_ngram: int = 0
-    """No sequence of so many tokens occurs twice; 0: any may."""
+    """Length of token sequences that may not occur twice; 0 allows all."""
     suppressed: tuple[int, ...] = ()
     """Tokens that never occur."""
     min_tokens: int = 0
-    """The end token is not among them."""
+    """Fewest tokens of a translation, the end token not counted."""
     max_tokens: int | None = None
-    """The end token included; unset: 2 x source + 10, and room for the prefix and ``min_tokens``.
+    """Most tokens of a translation, the end token counted.
 
-    Never above the model's limit.
+    Unset: 2 x source + 10, and room for the prefix and ``min_tokens``. Never above the model's
+    limit.
     """
     alignment: bool = False
-    """Also say which source tokens each token was translated from."""
+    """Whether to return how much each token looked at each source token."""
 
     def __post_init__(self) -> None:
         for name, minimum in (
@@ -107,20 +112,22 @@ class Options:
 
 
 GREEDY = Options()
+"""The default options: greedy search."""
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """What to translate, as token ids without begin and end."""
+    """A sentence to translate or to score, as token ids without begin and end."""
 
     source: tuple[int, ...]
+    """Tokens of the sentence."""
     prefix: tuple[int, ...] = ()
-    """How the translation has to begin."""
+    """Tokens that the translation has to begin with."""
     target: tuple[int, ...] | None = None
-    """Score this translation instead of searching for one."""
+    """Translation to score, instead of searching for one."""
     start: tuple[int, ...] = ()
-    """What decoding begins with and is no part of the translation, as the token of its language:
-    it costs nothing, and no length or limit counts it."""
+    """Tokens that decoding begins with and that are no part of the translation, such as the token
+    of a language. They cost nothing, and no length or limit counts them."""
 
     def __post_init__(self) -> None:
         if self.target is not None and self.prefix:
@@ -128,57 +135,74 @@ class Sentence:
 
 
 class Finish(Enum):
+    """Why a hypothesis ends where it does."""
+
     END = "end"
-    """The model ended the sentence."""
+    """The model chose the end token."""
     LENGTH = "length"
-    """It was ended at the maximum length."""
+    """The end token was forced at the limit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
+    """A translation that was found, or a given one that was scored."""
+
     ids: tuple[int, ...]
-    """Without begin and end."""
+    """Tokens of the translation, without begin and end."""
     log_prob: float
-    """The sum over its tokens, the end token included."""
+    """Log-probability of the translation: the sum over its tokens, the end token included."""
     score: float
-    """log_prob divided by length^alpha."""
+    """``log_prob`` divided by length^alpha; the length counts the end token."""
     finish: Finish
+    """Why the translation ends where it does."""
     token_log_probs: tuple[float, ...]
-    """Of each token, the end token last."""
+    """Log-probability of each token, the end token last."""
     alignment: npt.NDArray[np.float32] | None = None
-    """For each of these tokens, how much it looked at each source token, end token included."""
+    """How much each token looked at each source token, where that was asked for.
+
+    A line for each target token, a column for each source token, both with their end token.
+    """
 
 
 class Failure(Enum):
     """Why a sentence has no translation."""
 
     CANCELLED = "cancelled"
+    """The request was cancelled."""
     EXPIRED = "expired"
+    """The deadline of the request passed, or would have."""
     POISONED = "poisoned"
-    """The model computed something that is not a number."""
+    """The model computed something that is not a number for this sentence."""
     FAULT = "fault"
-    """The step that it took part in failed."""
+    """A call of a graph that the sentence took part in failed."""
     STOPPED = "stopped"
     """The engine was closed."""
 
 
 @dataclass(frozen=True, order=True)
 class Ticket:
-    """Which sentence of which request."""
+    """The name of a sentence: which sentence of which request."""
 
     request: int
+    """Number of the request, in order of submission."""
     sentence: int
+    """Place of the sentence in its request, from 0."""
 
 
 @dataclass
 class Timing:
-    """Moments of a sentence's life, on the engine's clock; 0 where it did not come so far."""
+    """Moments of a sentence's life, on ``time.monotonic()``; 0 where it did not come so far."""
 
     submitted: float = 0.0
+    """Moment at which the sentence was queued."""
     admitted: float = 0.0
+    """Moment at which a lane gave the sentence its rows."""
     encoded: float = 0.0
+    """Moment at which the source was encoded."""
     first_token: float = 0.0
+    """Moment at which the first step of the sentence ended."""
     finished: float = 0.0
+    """Moment at which the sentence was answered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,20 +211,25 @@ class Answer:
 
     ticket: Ticket
     hypotheses: tuple[Hypothesis, ...] = ()
+    """Hypotheses, best first; none where the sentence failed."""
     failure: Failure | None = None
+    """Why there are no hypotheses; None where there are."""
     timing: Timing = field(default_factory=Timing)
     source_tokens: int = 0
+    """Source tokens of the sentence, without the end token."""
     steps: int = 0
-    """Decoder steps it took part in."""
+    """Decoder steps that the sentence took part in."""
 
 
 @dataclass(frozen=True)
 class NewToken:
-    """One more token of a sentence whose tokens are wanted as they come."""
+    """One more token of a sentence that is streamed."""
 
     ticket: Ticket
     token: int
+    """Token id."""
     log_prob: float
+    """Log-probability of the token."""
 
 
 @dataclass(eq=False)
@@ -208,23 +237,28 @@ class Report:
     """What one turn of one lane came to: plain numbers, for whoever exports metrics."""
 
     lane: int
+    """Number of the lane."""
     tokens: list[NewToken] = field(default_factory=list)
+    """New tokens of the sentences that are streamed."""
     answers: list[Answer] = field(default_factory=list)
+    """Answers of the sentences that ended."""
     rows: int = 0
-    """Of the step."""
+    """Rows that took part in the step; 0 where there was none."""
     encoded: int = 0
-    """Sentences."""
+    """Sentences that were encoded."""
     source_tokens: int = 0
+    """Source tokens that were encoded, end tokens included."""
     padding: int = 0
-    """Source positions that were computed for nothing."""
+    """Source positions that the encoder computed for nothing."""
     target_tokens: int = 0
+    """Tokens of the best hypotheses of the answers, end tokens included."""
     encode_seconds: float = 0.0
-    """In the encoder's graph."""
+    """Seconds in the encoder's graph."""
     step_seconds: float = 0.0
-    """In the decoder's graph."""
+    """Seconds in the decoder's graph."""
     graph_seconds: float = 0.0
-    """In any graph."""
+    """Seconds in any graph."""
     turn_seconds: float = 0.0
-    """All of it, from the decision what to do until it is done."""
+    """Seconds of the whole turn, from the decision what to do until it is done."""
     faults: int = 0
     """Calls of a graph that failed."""

@@ -41,6 +41,8 @@ class EngineClosedError(Exception):
 
 
 class Engine:
+    """Decodes requests. ``deliver`` is given a report of each turn of each lane."""
+
     def __init__(self, bundle: RunnableBundle, settings: EngineSettings, deliver: Deliver) -> None:
         self.manifest = bundle.manifest
         self.settings = settings
@@ -76,13 +78,16 @@ class Engine:
         self.speed = Speed()
         """How fast the lanes work, for those who have to know how long a queue takes."""
         self._changed = threading.Condition()
+        """Guards what follows and the scheduler; lanes and those who drain wait for it."""
         self._is_open = True
+        """Whether requests are taken."""
         self._stopping = False
+        """Whether lanes are to end."""
         self._threads = [LaneThread(lane, self) for lane in self.lanes]
 
     @property
     def buffer_bytes(self) -> int:
-        """Memory of all rows, taken at the start."""
+        """Bytes of memory for all rows, taken at the start."""
         return sum(lane.graphs.buffer_bytes + lane.rows.bytes for lane in self.lanes)
 
     @property
@@ -97,7 +102,7 @@ class Engine:
 
     @property
     def waiting_tokens(self) -> int:
-        """Of the sources in the queue."""
+        """Source tokens in the queue."""
         return self._scheduler.waiting_tokens
 
     @property
@@ -112,6 +117,7 @@ class Engine:
 
     @property
     def used_rows(self) -> int:
+        """Rows that sentences hold, in all lanes."""
         return self._scheduler.used_rows
 
     def status(self) -> list[LaneStatus]:
@@ -136,11 +142,11 @@ class Engine:
         stream: bool = False,
         queued: Callable[[int], None] = lambda request: None,
     ) -> int:
-        """Queue a request; its number is in the tickets of its answers.
+        """Queue a request. Returns its number, which is in the tickets of its answers.
 
-        ``deadline`` is a moment of ``time.monotonic()``. Sentences of a ``flow`` take turns with
-        those of other flows. With ``stream``, tokens are delivered as they come; a beam has none
-        before its end. ``queued`` is told the number before any answer can come.
+        ``deadline`` is a moment of ``time.monotonic()``. Flows are served round robin; without a
+        ``flow``, the request is its own. With ``stream``, tokens are delivered as they come; a
+        beam has none before its end. ``queued`` is told the number before any answer can come.
         Raises ``SentenceError`` for what the model can't take, ``QueueFullError``, and
         ``EngineClosedError``.
         """
@@ -164,19 +170,19 @@ class Engine:
         return request
 
     def cancel(self, request: int) -> None:
-        """Its sentences leave at the next step; those that wait never run."""
+        """Cancel a request: its sentences leave at the next step; those that wait never run."""
         with self._changed:
             self._scheduler.cancel(request)
             self._changed.notify_all()
 
     def drain(self, seconds: float) -> bool:
-        """Take no more requests, and wait for the answers owed. False where they take longer."""
+        """Take no more requests, and wait for the answers owed. Returns whether all have come."""
         with self._changed:
             self._is_open = False
             return self._changed.wait_for(lambda: not self._owed, timeout=seconds)
 
     def close(self) -> None:
-        """Stop. What is not finished is answered as stopped."""
+        """Stop, and answer what is not finished as stopped."""
         self._stop()
         if not self._join(_CLOSING_SECONDS):
             for lane in self.lanes:

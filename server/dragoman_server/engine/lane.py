@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 
 class Lane:
+    """The rows of one copy of the caches, and the sentences that hold them."""
+
     def __init__(self, graphs: Graphs, number: int, shortlist: Shortlist | None = None) -> None:
         manifest = graphs.manifest
         self.graphs = graphs

@@ -27,7 +27,7 @@ class Work:
     """Sentences that begin."""
 
 
-class Dispatcher(Protocol):
+class LaneHost(Protocol):
     """What a lane's thread needs of its engine."""
 
     def next_work(self, lane: Lane) -> Work | None:
@@ -45,6 +45,8 @@ class Dispatcher(Protocol):
 
 @dataclass(frozen=True)
 class LaneStatus:
+    """How a lane is doing."""
+
     lane: int
     """Number of the lane."""
     alive: bool
@@ -56,9 +58,11 @@ class LaneStatus:
 
 
 class LaneThread:
-    def __init__(self, lane: Lane, dispatcher: Dispatcher) -> None:
+    """The thread of a lane. Between two turns it waits for its host."""
+
+    def __init__(self, lane: Lane, host: LaneHost) -> None:
         self._lane = lane
-        self._dispatcher = dispatcher
+        self._host = host
         self._is_busy = False
         self._heartbeat = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"lane-{lane.number}", daemon=True)
@@ -86,7 +90,7 @@ class LaneThread:
     def _run(self) -> None:
         failure = Failure.STOPPED
         try:
-            while (work := self._dispatcher.next_work(self._lane)) is not None:
+            while (work := self._host.next_work(self._lane)) is not None:
                 self._heartbeat = work.began
                 self._is_busy = True
                 self._take_turn(work)
@@ -95,7 +99,7 @@ class LaneThread:
             # Nothing is known to get here; if something does, the engine ends rather than hangs.
             log.critical("lane %d died", self._lane.number, exc_info=True)
             failure = Failure.FAULT
-        self._dispatcher.lane_ended(self._lane, failure)
+        self._host.lane_ended(self._lane, failure)
         self._is_busy = False
 
     def _take_turn(self, work: Work) -> None:
@@ -103,10 +107,10 @@ class LaneThread:
         report.answers += [unanswered(job, failure) for job, failure in work.dropped]
         graph_seconds = lane.graphs.seconds
         self._work(work, report)
-        self._dispatcher.release(report)
+        self._host.release(report)
         report.graph_seconds = lane.graphs.seconds - graph_seconds
         report.turn_seconds = time.monotonic() - work.began
-        self._dispatcher.complete(report)
+        self._host.complete(report)
 
     def _work(self, work: Work, report: Report) -> None:
         lane = self._lane

@@ -17,6 +17,8 @@ _MIN_ROWS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class EngineSettings(QueueSettings):
+    """What an engine takes of a machine, and the bounds of its queue."""
+
     device: str = "cpu"
     """Where the graphs run: cpu or cuda."""
     rows: int = 64
@@ -56,6 +58,8 @@ class EngineSettings(QueueSettings):
 
 @dataclass(frozen=True)
 class Resolved:
+    """What the settings of an engine come to on this machine."""
+
     lanes: int
     """Lanes that run side by side."""
     threads: int

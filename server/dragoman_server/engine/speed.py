@@ -19,6 +19,8 @@ _MARGIN = 1.25
 
 
 class Speed:
+    """Means over the newest turns and sentences."""
+
     def __init__(self) -> None:
         self._turns: deque[tuple[float, int, int]] = deque()
         # Kept up with each turn: a server that is full asks at every call.

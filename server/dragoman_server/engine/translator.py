@@ -12,9 +12,9 @@ from dragoman_server.engine.settings import EngineSettings
 
 
 class Pending(Future[list[Answer]]):
-    """The answers of a request, in the order of its sentences, when all are there.
+    """The answers of a request, in the order of its sentences, once all are there.
 
-    It can't be cancelled as futures can: ``Engine.cancel(pending.request)`` does it, and the
+    ``Future.cancel`` does nothing: ``Engine.cancel(pending.request)`` cancels a request, and its
     answers say so.
     """
 
@@ -22,29 +22,34 @@ class Pending(Future[list[Answer]]):
         super().__init__()
         self.set_running_or_notify_cancel()
         self.request = -1
+        """Number of the request, once it is queued."""
         self._missing = sentences
         self._answers: list[Answer | None] = [None] * sentences
 
     def put(self, answer: Answer) -> bool:
-        """Returns whether it was the last."""
+        """Take an answer. Returns whether it was the last."""
         assert self._answers[answer.ticket.sentence] is None, "answered twice"
         self._answers[answer.ticket.sentence] = answer
         self._missing -= 1
         return not self._missing
 
     def complete(self) -> None:
+        """Give all answers to whoever waits."""
         self.set_result([answer for answer in self._answers if answer is not None])
 
 
 class Translator:
-    """Use it as a context manager: the engine runs from entering to leaving."""
+    """An engine and the requests that wait for it.
+
+    Use it as a context manager: the engine runs from entering to leaving.
+    """
 
     def __init__(self, bundle: RunnableBundle, settings: EngineSettings | None = None) -> None:
         self.engine = Engine(bundle, settings or EngineSettings(), self._deliver)
         self._lock = threading.Lock()
         self._pending: dict[int, Pending] = {}
         self.reports: list[Report] | None = None
-        """Where to keep the engine's reports, for those who measure; None: nowhere."""
+        """List that the engine's reports are added to, for those who measure; None keeps none."""
 
     def __enter__(self) -> "Translator":
         self.engine.start()
@@ -62,7 +67,7 @@ class Translator:
         priority: int = 0,
         deadline: float = math.inf,
     ) -> Pending:
-        """Queue a request, as ``Engine.submit`` does."""
+        """Queue a request as ``Engine.submit`` does, and return its future."""
         pending = Pending(len(sentences))
 
         def expect(request: int) -> None:
@@ -76,7 +81,7 @@ class Translator:
         return pending
 
     def translate(self, sentences: Sequence[Sentence], options: Options = GREEDY) -> list[Answer]:
-        """Submit and wait."""
+        """Submit a request, wait, and return its answers."""
         return self.submit(sentences, options).result()
 
     def _deliver(self, report: Report) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from dragoman_export.proofs.batch_invariance import compare_company
+from dragoman_export.source import origin_of
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import Decoded, beam, greedy
@@ -82,7 +83,7 @@ def main() -> None:
     sources = [s for s in checkpoint.tokenizers.source.encode_all(texts) if s]
     wrong = 0
     if bundle.manifest.precision == "float32":
-        wrong += compare_search(checkpoint.build_model().eval(), graphs, sources)
+        wrong += compare_search(origin_of(checkpoint).model.eval(), graphs, sources)
     compared, different = compare_company(graphs, sources[:60], arguments.batches)
     print(
         f"{bundle.manifest.precision}, {arguments.threads} threads, {arguments.batches} random "

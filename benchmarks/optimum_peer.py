@@ -77,7 +77,7 @@ def _save(subject: "Subject", path: Path) -> None:
     import transformers_model
 
     theirs = transformers_model.build(subject.model)
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     theirs.save_pretrained(path)
     # It leaves out the positions, which it thinks it can compute again; ours have another layout.
     state = {

@@ -12,7 +12,7 @@ import ctranslate2_calls
 import ctranslate2_model
 import transformers_model
 from contenders import Answers, Contender, Run
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings, available_cores
@@ -28,7 +28,9 @@ _LONGEST = 256
 
 
 @contextmanager
-def engines(subject: Subject, bundle: Bundle, beam: int, rows: int) -> Iterator[list[Contender]]:
+def engines(
+    subject: Subject, bundle: RunnableBundle, beam: int, rows: int
+) -> Iterator[list[Contender]]:
     forced = subject.forced
     options = (
         Options(beam=beam)

@@ -30,6 +30,7 @@ import subjects
 from dragoman_client import AsyncClient, Translation
 from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.settings import available_cores
+from seeded import SOURCE
 from servers import PATIENCE, dragoman_server, options_for
 from subjects import Subject
 
@@ -174,7 +175,7 @@ def _one(
         # Rows are spread over the lanes, one a core; each step has a token of each.
         rows = max(1, round(concurrent / available_cores()))
         step = medians["steps"] / subject.forced
-        least = floor(bundle, rows, subject.forced // 2, subjects.SOURCE, limits)
+        least = floor(bundle, rows, subject.forced // 2, SOURCE, limits)
         row |= {
             "step": step,
             "rows": rows,

@@ -34,7 +34,7 @@ import machine
 import peers
 from compare import rows_for, sentences_for
 from contenders import Contender, best_settings, in_turns, ratios, spread
-from dragoman_server.bundle.reading import RunnableBundle
+from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.tokenizer import END
 from listed_subjects import LEARNT, OPUS, VOCABULARY, learnt, opus
@@ -61,7 +61,7 @@ class Field:
 
     subject: Subject
     shortlist: Shortlist
-    bundles: dict[str, RunnableBundle]
+    bundles: dict[str, UncheckedBundle]
     ctranslate2: peers.CTranslate2
 
     @classmethod

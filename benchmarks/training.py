@@ -42,6 +42,8 @@ SMOOTHING = 0.1
 class PlainTransformer(nn.Module):
     """What one writes first: PyTorch's Transformer with tied embeddings and a summed loss."""
 
+    positions: Tensor
+
     def __init__(self, settings: TransformerSettings, vocabulary: int) -> None:
         super().__init__()
         self.width = settings.width
@@ -99,8 +101,12 @@ class WithoutPacking(Objective):
         return super().forward(full)
 
 
-class WithPlainLoss(Objective):
+class WithPlainLoss(nn.Module):
     """Ours, but with PyTorch's projection and cross entropy."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model = model
 
     def forward(self, batch: Batch) -> Tensor:
         model = self.model
@@ -112,12 +118,19 @@ class WithPlainLoss(Objective):
         return F.cross_entropy(logits_NV, labels_N, label_smoothing=SMOOTHING, reduction="sum")
 
 
+class PlainDropout(nn.Dropout):
+    """PyTorch's dropout, by the attribute that our attention reads its probability from."""
+
+    def __init__(self, probability: float) -> None:
+        super().__init__(probability)
+        self.probability = probability
+
+
 def with_plain_dropout(objective: Objective) -> Objective:
     """Ours, but with PyTorch's dropout."""
     for module in objective.modules():
         if isinstance(dropout := getattr(module, "dropout", None), Dropout):
-            module.dropout = nn.Dropout(dropout.probability)
-            module.dropout.probability = dropout.probability
+            module.dropout = PlainDropout(dropout.probability)
     return objective
 
 
@@ -155,21 +168,22 @@ def seconds(model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[Ba
 def contenders(
     settings: TransformerSettings, vocabulary: int, *, compiled: bool, ablated: bool
 ) -> dict[str, nn.Module]:
-    def ours(kind: type[Objective] = Objective) -> Objective:
-        model = Transformer(settings, source_vocabulary=vocabulary, target_vocabulary=vocabulary)
-        return kind(model, SMOOTHING)
+    def transformer() -> Transformer:
+        return Transformer(settings, source_vocabulary=vocabulary, target_vocabulary=vocabulary)
 
     models: dict[str, nn.Module] = {
         "plain torch.nn.Transformer": PlainTransformer(settings, vocabulary),
-        "dragoman": ours(),
+        "dragoman": Objective(transformer(), SMOOTHING),
     }
     if ablated:
-        models["… computing padding"] = ours(WithoutPacking)
-        models["… with PyTorch's loss"] = ours(WithPlainLoss)
-        models["… with PyTorch's dropout"] = with_plain_dropout(ours())
+        models["… computing padding"] = WithoutPacking(transformer(), SMOOTHING)
+        models["… with PyTorch's loss"] = WithPlainLoss(transformer())
+        plain_dropout = with_plain_dropout(Objective(transformer(), SMOOTHING))
+        models["… with PyTorch's dropout"] = plain_dropout
     if compiled:
-        models["… with compiled layers"] = objective = ours()
-        for layer in [*objective.model.encoder, *objective.model.decoder]:
+        model = transformer()
+        models["… with compiled layers"] = Objective(model, SMOOTHING)
+        for layer in [*model.encoder, *model.decoder]:
             layer.compile(dynamic=True)
     return models
 

@@ -53,7 +53,7 @@ def build(model: Transformer) -> Any:
         theirs = MarianMTModel(MarianConfig(**common))
     with torch.no_grad():
         _fill(theirs.model, model)
-    theirs.generation_config = GenerationConfig(
+    theirs.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
         pad_token_id=PAD, bos_token_id=BEGIN, eos_token_id=END, decoder_start_token_id=BEGIN
     )
     return theirs.eval()

@@ -1,7 +1,6 @@
 """Bundles of seeded models, unverified, and a way to watch an engine from outside."""
 
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -16,19 +15,18 @@ from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentenc
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_training.transformer import Transformer
+from engine_reports import Gate, Reports
 
-PATIENCE = 60.0
-"""Seconds after which a test that waits for the engine fails; nothing waits that long."""
 _DIRECTORY = tempfile.TemporaryDirectory()
 
 
 def one_lane(rows: int = 16) -> EngineSettings:
-    """So many rows for any request, and eight for those that hold none."""
+    """Return the settings of one lane: ``rows`` for any request, and eight for who holds none."""
     return EngineSettings(rows=rows, lanes=1, threads=1)
 
 
 def forced_length(tokens: int) -> Options:
-    """So many tokens, the end token included, whatever the model says."""
+    """Return options for exactly so many tokens, the end token included."""
     return Options(min_tokens=tokens - 1, max_tokens=tokens)
 
 
@@ -39,7 +37,7 @@ def sentences(count: int, seed: int, longest: int = 12) -> list[Sentence]:
 def graph_bundle(
     model: Transformer, precision: str = "float32", shortlist: Shortlist | None = None
 ) -> UncheckedBundle:
-    """Graphs of a model as they are written, whatever they compute."""
+    """Return the graphs of a model as they are written, whatever they compute."""
     path = Path(tempfile.mkdtemp(dir=_DIRECTORY.name))
     bundle = write_unverified(
         model, path, precision, calibration=random_sources(20, seed=1), shortlist=shortlist
@@ -50,35 +48,17 @@ def graph_bundle(
 
 @cache
 def seeded_bundle() -> UncheckedBundle:
-    """Of ``tiny_model(seed=1)``, with 50 tokens."""
+    """Return the bundle of ``tiny_model(seed=1)``, with a vocabulary of 50 tokens."""
     return graph_bundle(tiny_model(seed=1))
 
 
 @cache
 def long_bundle() -> UncheckedBundle:
-    """Takes 256 tokens."""
+    """Return a bundle that takes sentences of 256 tokens."""
     return graph_bundle(tiny_model(seed=2, max_length=256, encoder_layers=1))
 
 
-class Gate:
-    """Something to do at a report: holds the lane until it is opened."""
-
-    def __init__(self) -> None:
-        self._reached, self._opened = threading.Event(), threading.Event()
-
-    def __call__(self, report: Report) -> None:
-        self._reached.set()
-        assert self._opened.wait(PATIENCE)
-
-    def wait(self) -> None:
-        """Until a lane is there."""
-        assert self._reached.wait(PATIENCE), "waited in vain"
-
-    def open(self) -> None:
-        self._opened.set()
-
-
-class Watched:
+class Watched(Reports):
     """An engine, everything that it reported, and something to do at each report."""
 
     def __init__(
@@ -87,25 +67,17 @@ class Watched:
         settings: EngineSettings,
         at_report: Callable[[Report], None] = lambda report: None,
     ) -> None:
-        self.engine = Engine(bundle, settings, self._deliver)
-        self.reports: list[Report] = []
-        self.at_report = at_report
-        self._changed = threading.Condition()
+        super().__init__(at_report)
+        self.engine = Engine(bundle, settings, self.take)
 
-    def _deliver(self, report: Report) -> None:
-        with self._changed:
-            self.reports.append(report)
-            self._changed.notify_all()
-        self.at_report(report)
-
-    def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Asked again at each report."""
-        with self._changed:
-            assert self._changed.wait_for(holds, timeout=PATIENCE), "waited in vain"
+    @property
+    def reports(self) -> list[Report]:
+        """All reports so far."""
+        return self.all
 
     @property
     def answers(self) -> dict[Ticket, Answer]:
-        """All so far. A second answer of a sentence is an error."""
+        """All answers so far. A second answer of a sentence is an error."""
         found: dict[Ticket, Answer] = {}
         for report in list(self.reports):
             for answer in report.answers:
@@ -114,7 +86,7 @@ class Watched:
         return found
 
     def answers_of(self, request: int, count: int = 1) -> list[Answer]:
-        """Waits for them."""
+        """Wait for the answers of a request, and return them."""
         tickets = [Ticket(request, number) for number in range(count)]
         self.wait_until(lambda: self.answers.keys() >= {*tickets})
         found = self.answers
@@ -124,11 +96,11 @@ class Watched:
         return self.answers_of(self.engine.submit(wanted, options), len(wanted))
 
     def steps(self, since: int = 0) -> int:
-        """Of all lanes, in the reports from this one on."""
+        """Return the number of steps of all lanes, in the reports from this one on."""
         return sum(report.rows > 0 for report in self.reports[since:])
 
     def tokens_of(self, request: int) -> list[int]:
-        """Those that were streamed."""
+        """Return the tokens of a request that were streamed."""
         return [
             new.token
             for report in list(self.reports)
@@ -143,7 +115,7 @@ def running(
     settings: EngineSettings | None = None,
     at_report: Callable[[Report], None] = lambda report: None,
 ) -> Iterator[Watched]:
-    """An engine that runs, and is closed in the end."""
+    """Run an engine, and close it in the end."""
     watched = Watched(bundle, settings or one_lane(), at_report)
     watched.engine.start()
     try:
@@ -158,7 +130,7 @@ Bits = tuple[object, ...]
 
 
 def bits(answer: Answer) -> Bits:
-    """All that an answer says, to the last bit."""
+    """Return all that an answer says, to the last bit."""
     assert answer.failure is None, answer.failure
     return tuple(
         (

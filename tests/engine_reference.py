@@ -28,7 +28,7 @@ Prices = tuple[float, ...]
 class Found:
     ids: Ids
     token_log_probs: Prices
-    """Of each token, the end token last."""
+    """Log-probability of each token, the end token last."""
     score: float
     finish: Finish
 
@@ -39,11 +39,11 @@ class Expected:
 
     found: list[Found]
     margin: float
-    """The least difference of two values that were compared to decide something."""
+    """Smallest difference of two values that were compared to decide something."""
 
 
 def expect(model: Transformer, sentence: Sentence, options: Options) -> Expected:
-    """Search, or score the target where one is given."""
+    """Search for translations, or score the target where one is given."""
     if sentence.target is None:
         return _Search(model, sentence, options).run()
     prices = price(model, sentence, sentence.target, Options())
@@ -52,7 +52,7 @@ def expect(model: Transformer, sentence: Sentence, options: Options) -> Expected
 
 
 def price(model: Transformer, sentence: Sentence, ids: Ids, options: Options) -> Prices:
-    """The log-probability of each token of a hypothesis and of its end, under the options."""
+    """Return the log-probability of each token of a hypothesis and of its end."""
     tokens = (*ids, END)
     return tuple(
         log_probs(model, sentence, [tokens[:at]], options)[0, token].item()
@@ -63,7 +63,7 @@ def price(model: Transformer, sentence: Sentence, ids: Ids, options: Options) ->
 def log_probs(
     model: Transformer, sentence: Sentence, hypotheses: Sequence[Ids], options: Options
 ) -> Tensor:
-    """Of every token that may come next, after each hypothesis."""
+    """Return the log-probability of every token that may come next, after each hypothesis."""
     source, lengths = pad_sources([list(sentence.source)] * len(hypotheses), torch.device("cpu"))
     with torch.no_grad():
         target = torch.tensor([[BEGIN, *ids] for ids in hypotheses])
@@ -79,12 +79,12 @@ def log_probs(
 
 
 def penalised(logit: float, penalty: float) -> float:
-    """As in CTRL: what occurred becomes less probable, be its logit positive or negative."""
+    """Return a logit made less probable, be it positive or negative, as in CTRL."""
     return logit / penalty if logit > 0 else logit * penalty
 
 
 def banned(ids: Ids, options: Options) -> set[int]:
-    """Tokens that may not follow these."""
+    """Return the tokens that may not follow these."""
     tokens = set(options.suppressed)
     if len(ids) < options.min_tokens:
         tokens.add(END)
@@ -97,12 +97,12 @@ def banned(ids: Ids, options: Options) -> set[int]:
 
 
 def limit_of(model: Transformer, sentence: Sentence, options: Options) -> int:
-    """The most tokens, the end token included."""
-    most = model.settings.max_length
+    """Return the most tokens of a translation, the end token included."""
+    max_length = model.settings.max_length
     if options.max_tokens is not None:
-        return min(options.max_tokens, most)
-    limit = default_limit(len(sentence.source), most) + len(sentence.prefix)
-    return min(max(limit, options.min_tokens + 1), most)
+        return min(options.max_tokens, max_length)
+    limit = default_limit(len(sentence.source), max_length) + len(sentence.prefix)
+    return min(max(limit, options.min_tokens + 1), max_length)
 
 
 def score(prices: Prices, options: Options) -> float:
@@ -156,7 +156,7 @@ class _Search:
                 self.live.append((ids, prices))
 
     def _end_all(self) -> None:
-        """The last position: nothing but the end may come, at the price it has there."""
+        """End all live hypotheses at their last position, at the price that the end has there."""
         for (ids, prices), line in zip(self.live, self._log_probs().tolist(), strict=True):
             self._note_margins(sorted(line)[-2:])
             finish = Finish.END if max(line) == line[END] else Finish.LENGTH
@@ -167,7 +167,7 @@ class _Search:
         self.finished.append(Found(ids, prices, score(prices, self.options), finish))
 
     def _is_done(self) -> bool:
-        """As many are finished as are wanted, and no live one can beat the worst of them.
+        """Return whether enough are finished, and no live one can beat the worst of them.
 
         A live one can't do better than to reach the limit at no further cost.
         """

@@ -29,7 +29,7 @@ class Resources:
     threads: int
     descriptors: int
     objects: int
-    """Of Python, as far as its garbage collector knows them."""
+    """Python objects that the garbage collector knows."""
 
     @classmethod
     def now(cls) -> "Resources":
@@ -50,14 +50,14 @@ class Outcome:
     """Answers to what was not asked, or was answered before."""
     missing: int = 0
     ends: dict[str, int] = field(default_factory=dict)
-    """Of the sentences: answered, or why not."""
+    """Sentences by how they ended: answered, or why not."""
     resident: list[int] = field(default_factory=list)
-    """Bytes, from time to time."""
+    """Resident memory in bytes, from time to time."""
     left: list[str] = field(default_factory=list)
     """What the engine still holds in the end."""
     before: Resources | None = None
     idle: tuple[Resources, Resources] | None = None
-    """Of the running engine, when a quarter of the requests was answered and when all were."""
+    """Resources of the running engine, after a quarter of the requests and after all."""
     after: Resources | None = None
 
 
@@ -86,7 +86,7 @@ class Receiver:
 
 def random_options() -> Options:
     beam = RANDOM.choice([1, 1, 1, 1, 2, 5])
-    least = RANDOM.choice([0, 0, 3])
+    min_tokens = RANDOM.choice([0, 0, 3])
     sampling = Sampling(
         temperature=RANDOM.choice([0.7, 1.5]),
         top_k=RANDOM.choice([0, 10, 100]),
@@ -100,9 +100,9 @@ def random_options() -> Options:
         repetition_penalty=RANDOM.choice([1.0, 1.3]),
         no_repeat_ngram=RANDOM.choice([0, 0, 3]),
         suppressed=RANDOM.choice([(), (5, 6, 7)]),
-        min_tokens=least,
+        min_tokens=min_tokens,
         max_tokens=RANDOM.choice(
-            [None, least + RANDOM.randint(1, 9), least + RANDOM.randint(1, 9)]
+            [None, min_tokens + RANDOM.randint(1, 9), min_tokens + RANDOM.randint(1, 9)]
         ),
         alignment=RANDOM.random() < 0.2,
     )

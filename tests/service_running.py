@@ -20,6 +20,7 @@ from google.rpc.status_pb2 import Status
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
+import engine_reports
 from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.engine.core import Report
@@ -27,6 +28,7 @@ from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.grpc_api.server import Server
 from dragoman_server.service.settings import Limits, ServerSettings
+from engine_reports import Gate
 
 MODEL = Path(__file__).parents[1] / "models" / "en-pt"
 PATIENCE = 120.0
@@ -249,28 +251,18 @@ def refusal_of(error: Any) -> Refusal:
     return found
 
 
-class Reports:
-    """Everything that an engine reports, and something to do at each report, in the lane."""
+class Reports(engine_reports.Reports):
+    """The reports of an engine that runs; whoever took them before still does."""
 
     def __init__(self, engine: Engine) -> None:
+        super().__init__()
         self.engine = engine
-        self.all: list[Report] = []
-        self.at_report: Callable[[Report], None] = lambda report: None
-        self._changed = threading.Condition()
         self._deliver = engine._deliver
         engine._deliver = self._take
 
     def _take(self, report: Report) -> None:
-        with self._changed:
-            self.all.append(report)
-            self._changed.notify_all()
-        self.at_report(report)
+        self.take(report)
         self._deliver(report)
-
-    def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Asked again at each report."""
-        with self._changed:
-            assert self._changed.wait_for(holds, timeout=PATIENCE), "waited in vain"
 
     def leave(self) -> None:
         self.engine._deliver = self._deliver
@@ -283,24 +275,6 @@ def reports_of(engine: Engine) -> Iterator[Reports]:
         yield reports
     finally:
         reports.leave()
-
-
-class Gate:
-    """Holds the lanes of an engine at their next report, until it is opened."""
-
-    def __init__(self) -> None:
-        self._reached, self._opened = threading.Event(), threading.Event()
-
-    def __call__(self, report: Report) -> None:
-        self._reached.set()
-        assert self._opened.wait(PATIENCE)
-
-    def wait(self) -> None:
-        """Until a lane is there."""
-        assert self._reached.wait(PATIENCE), "waited in vain"
-
-    def open(self) -> None:
-        self._opened.set()
 
 
 @contextmanager

@@ -14,8 +14,6 @@ from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
 from dragoman_training.tokenizer import END
 from engine_bundles import (
-    PATIENCE,
-    Gate,
     Watched,
     bits,
     forced_length,
@@ -25,6 +23,7 @@ from engine_bundles import (
     seeded_bundle,
     sentences,
 )
+from engine_reports import PATIENCE, Gate
 
 
 def steps_before_admission(watched: Watched, request: int, submitted_at: int) -> int:

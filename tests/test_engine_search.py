@@ -25,15 +25,17 @@ def translator() -> Iterator[Translator]:
 
 
 def search_options() -> st.SearchStrategy[Options]:
-    """Everything but sampling."""
+    """Draw options of any kind but sampling."""
     ids = st.integers(0, VOCABULARY - 1).filter(lambda token: token != END)
 
-    def build(beam: int, n_best: int, least: int, more: int | None, **others: object) -> Options:
+    def build(
+        beam: int, n_best: int, min_tokens: int, more: int | None, **others: object
+    ) -> Options:
         return Options(
             beam=beam,
             n_best=min(n_best, beam),
-            min_tokens=least,
-            max_tokens=None if more is None else least + more,
+            min_tokens=min_tokens,
+            max_tokens=None if more is None else min_tokens + more,
             **others,  # type: ignore[arg-type]
         )
 
@@ -41,7 +43,7 @@ def search_options() -> st.SearchStrategy[Options]:
         build,
         beam=st.sampled_from([1, 1, 2, 4, 8]),
         n_best=st.integers(1, 8),
-        least=st.sampled_from([0, 0, 3, 14]),
+        min_tokens=st.sampled_from([0, 0, 3, 14]),
         more=st.none() | st.integers(1, 12),
         length_penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]),
         repetition_penalty=st.sampled_from([1.0, 1.0, 0.7, 1.3, 3.0]),
@@ -52,7 +54,7 @@ def search_options() -> st.SearchStrategy[Options]:
 
 @st.composite
 def asked(draw: st.DrawFn) -> tuple[Sentence, Options]:
-    """A sentence that the model takes with these options."""
+    """Draw a sentence and options that the model takes."""
     ids = st.integers(4, VOCABULARY - 1)
     source = tuple(draw(st.lists(ids, max_size=8)))
     options = draw(search_options())
@@ -82,7 +84,7 @@ def assert_expected(
 
 
 def assert_priced_rightly(answer: Answer, sentence: Sentence, options: Options) -> None:
-    """What was found costs what it should, however it was found."""
+    """Check that what was found costs what it should, however it was found."""
     for found in answer.hypotheses:
         expected = price(MODEL, sentence, found.ids, options)
         assert found.token_log_probs == pytest.approx(expected, abs=NEAR)
@@ -164,12 +166,12 @@ def test_the_forced_end_costs_what_penalties_leave_of_it(translator: Translator)
 
 def test_where_no_limit_is_given_there_is_room_for_what_must_come(translator: Translator) -> None:
     """12 tokens for a source of one, unless more are asked for."""
-    for sentence, options, least in (
+    for sentence, options, min_length in (
         (Sentence((5,)), Options(min_tokens=30), 30),
         (Sentence((5,), prefix=(9,) * 30), Options(), 30),
     ):
         (answer,) = translator.translate([sentence], options)
-        assert len(answer.hypotheses[0].ids) >= least
+        assert len(answer.hypotheses[0].ids) >= min_length
         assert_expected(answer, expect(MODEL, sentence, options), sentence, options)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import subjects
 from dragoman_export.lexicon import shortlist_from
-from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist
+from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
 from dragoman_training.corpus import ParallelText
 from dragoman_training.tokenizer import BEGIN, END, UNKNOWN
 from seeded import SOURCE
@@ -52,7 +52,7 @@ def opus(preset: str, vocabulary: int) -> tuple[Subject, Shortlist]:
 
 def _made_up(vocabulary: int) -> Shortlist:
     # Our engine cuts the lists of many source tokens. A map does not, so it is to have no more.
-    likely = min(_LIKELY, (CANDIDATES - _ALWAYS) // (SOURCE - 1))
+    likely = min(_LIKELY, (MAX_SHORTLIST_TOKENS - _ALWAYS) // (SOURCE - 1))
     rng = np.random.default_rng(1)
     by_rank = rng.permutation(np.arange(END + 1, vocabulary, dtype=np.int32))
     weights = 1 / np.arange(1, len(by_rank) + 1)

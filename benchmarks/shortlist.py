@@ -98,7 +98,7 @@ class Field:
 
 
 def candidates(field: Field, texts: Sequence[Text]) -> dict[str, Any]:
-    lists = [field.shortlist.candidates(text.ids) for text in texts]
+    lists = [field.shortlist.tokens_for(text.ids) for text in texts]
     ours = [{*each.tolist()} for each in lists if each is not None]
     theirs = [field.listed(text) for text in texts]
     found: dict[str, Any] = {"sentences": len(texts)}
@@ -123,7 +123,7 @@ def agreement(field: Field, beam: int, ours: Sequence[Contender]) -> dict[str, f
         found[FLOAT32] = judge.run(texts, 1)
     for name in (LISTED, MAPPED):
         for text, ids in zip(texts, found[name], strict=True):
-            may_be_any = name == LISTED and field.shortlist.candidates(text.ids) is None
+            may_be_any = name == LISTED and field.shortlist.tokens_for(text.ids) is None
             if {token for token in ids if token > END} - field.listed(text) and not may_be_any:
                 raise SystemExit(f"{name}: a translation has a token outside its list")
     most = None if subject.forced is None else subject.forced - 1  # the last may be the end token

@@ -14,7 +14,7 @@ from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.engine.core import Options, Sampling, Sentence
 from dragoman_server.engine.sampling import uniform
 from dragoman_server.engine.translator import Translator
-from dragoman_server.runtime.results import CANDIDATES
+from dragoman_server.runtime.results import MAX_CANDIDATES
 from dragoman_training.tokenizer import END
 from dragoman_training.transformer import Transformer
 from engine_bundles import graph_bundle, one_lane, seeded_bundle, sentences
@@ -22,7 +22,7 @@ from engine_reference import log_probs
 
 DRAWS = 5000
 MODEL = tiny_model(seed=1)
-WIDE_VOCABULARY = 3 * CANDIDATES
+WIDE_VOCABULARY = 3 * MAX_CANDIDATES
 WIDE_MODEL = tiny_model(seed=3, vocabulary=WIDE_VOCABULARY)
 SENTENCE = Sentence((5, 9, 30, 12))
 
@@ -113,7 +113,9 @@ def test_draws_follow_the_models_distribution(
     assert chi_square_is_plausible(counts, expected)
 
 
-@pytest.mark.parametrize(("top_k", "top_p"), [(CANDIDATES, 1.0), (CANDIDATES + 1, 1.0), (0, 0.8)])
+@pytest.mark.parametrize(
+    ("top_k", "top_p"), [(MAX_CANDIDATES, 1.0), (MAX_CANDIDATES + 1, 1.0), (0, 0.8)]
+)
 def test_draws_are_right_on_both_sides_of_the_list(top_k: int, top_p: float) -> None:
     """Up to the longest list that a step gives, and from all tokens above it."""
     sampling = Sampling(temperature=4.0, top_k=top_k, top_p=top_p)
@@ -162,4 +164,4 @@ def test_numbers_of_seeds_and_positions_are_even_and_unrelated() -> None:
 
 
 def test_the_whole_vocabulary_is_small_enough_to_be_listed() -> None:
-    assert VOCABULARY < CANDIDATES < WIDE_VOCABULARY
+    assert VOCABULARY < MAX_CANDIDATES < WIDE_VOCABULARY

@@ -9,12 +9,12 @@ import torch
 
 from conftest import tiny_model
 from dragoman_server.bundle.reading import UncheckedBundle
-from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist, read_shortlist
+from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist, read_shortlist
 from dragoman_server.engine.core import Answer, Options, Sampling, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
 from dragoman_server.errors import BundleError
-from dragoman_server.runtime.output_columns import Lists
+from dragoman_server.runtime.output_columns import RowShortlists
 from dragoman_server.runtime.output_weights import OutputWeights
 from dragoman_training.tokenizer import END
 from dragoman_training.transformer import Transformer
@@ -72,7 +72,7 @@ def others(sentence: Sentence) -> tuple[int, ...]:
 
 
 def candidates(shortlist: Shortlist, *source: int) -> list[int]:
-    found = shortlist.candidates(source)
+    found = shortlist.tokens_for(source)
     assert found is not None
     return found.tolist()
 
@@ -88,7 +88,7 @@ def test_the_bias_of_a_token_is_found_too() -> None:
     some, every = graph_bundle(biased, "int8", made_up(seed=5)), graph_bundle(biased, "int8")
     for sentence in SENTENCES[:10]:
         banned = tuple(
-            {*range(VOCABULARY)} - {*made_up(seed=5).candidates(sentence.source).tolist()}
+            {*range(VOCABULARY)} - {*made_up(seed=5).tokens_for(sentence.source).tolist()}
         )
         (ours,) = translate(some, sentence, Options()).hypotheses
         (theirs,) = translate(every, sentence, Options(suppressed=banned)).hypotheses
@@ -156,12 +156,12 @@ def test_columns_begin_anew_while_sentences_run() -> None:
         alone = [bits(watched.translate([s], each)[0]) for s, each in subjects]
     with running(bundle, one_lane(32)) as watched:
         (lane,) = watched.engine.lanes
-        assert lane.graphs.lists is not None
-        before = lane.graphs.lists.version
+        assert lane.graphs.shortlists is not None
+        before = lane.graphs.shortlists.version
         requests = [watched.engine.submit([s], each) for s, each in subjects]
         together = [bits(watched.answers_of(request)[0]) for request in requests]
-        assert lane.graphs.lists.version > before
-        assert lane.graphs.lists.wanted == 0
+        assert lane.graphs.shortlists.version > before
+        assert lane.graphs.shortlists.wanted == 0
     assert together == alone
 
 
@@ -200,7 +200,7 @@ def test_a_source_token_that_was_not_learnt_may_become_any() -> None:
     likely = np.full((VOCABULARY, 4), 60, np.int32)
     likely[9] = -1
     shortlist = Shortlist(made_up(seed=5).always, likely)
-    assert shortlist.candidates((8, 9)) is None
+    assert shortlist.tokens_for((8, 9)) is None
     bundle = graph_bundle(model(), "int8", shortlist)
     for options in (Options(), Options(beam=3)):
         expected = translate(full(), Sentence((8, 9)), options)
@@ -214,7 +214,7 @@ def test_a_long_source_gets_fewer_for_each_token() -> None:
     shortlist = made_up(seed=1, vocabulary=9000, always=200, likely=50)
     assert len(candidates(shortlist, *range(100, 116))) > 700
     long = candidates(shortlist, *range(100, 355))
-    assert CANDIDATES * 2 / 3 < len(long) <= CANDIDATES
+    assert MAX_SHORTLIST_TOKENS * 2 / 3 < len(long) <= MAX_SHORTLIST_TOKENS
     assert {*shortlist.likely[100:355, 0].tolist()} <= {*long}
 
 
@@ -247,7 +247,7 @@ def test_a_file_that_is_none_is_refused(tmp_path) -> None:  # type: ignore[no-un
 
 def test_columns_of_a_crowd_are_forgotten_when_it_has_gone() -> None:
     weights = OutputWeights(np.zeros((9000, 4), np.int8), np.zeros(9000, np.float32), None)
-    lists = Lists(weights, rows=12)
+    lists = RowShortlists(weights, rows=12)
     crowd = [np.arange(700 * row, 700 * row + 600) for row in range(12)]
     for row, tokens in enumerate(crowd):
         lists.fill([row], tokens)
@@ -267,7 +267,7 @@ def test_every_list_finds_the_weights_of_its_tokens() -> None:
         rng.random(vocabulary).astype(np.float32),
         rng.random(vocabulary).astype(np.float32),
     )
-    lists = Lists(weights, rows)
+    lists = RowShortlists(weights, rows)
     places = [lists.inputs["column_weights"].ctypes.data]
     size, held = lists.bytes, dict[int, np.ndarray]()
     for _ in range(400):
@@ -280,7 +280,9 @@ def test_every_list_finds_the_weights_of_its_tokens() -> None:
         elif row in held:
             lists.free(held.pop(row))
         else:
-            held[row] = rng.choice(vocabulary, int(rng.integers(1, CANDIDATES)), replace=False)
+            held[row] = rng.choice(
+                vocabulary, int(rng.integers(1, MAX_SHORTLIST_TOKENS)), replace=False
+            )
             lists.fill([row], held[row])
         inputs = lists.inputs
         places.append(inputs["column_weights"].ctypes.data)

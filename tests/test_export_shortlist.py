@@ -49,7 +49,7 @@ def test_it_is_learnt_from_the_text_that_is_given(listed: Path) -> None:
     shortlist.check(sizes.source_vocabulary, sizes.target_vocabulary, END)
     sources, targets = PAIR.source.encode_all(TEXTS), PAIR.target.encode_all(REFERENCES)
     for source, target in zip(sources, targets, strict=True):
-        found = shortlist.candidates(tuple(source))
+        found = shortlist.tokens_for(tuple(source))
         assert found is not None
         assert {*target} <= {*found.tolist()}
         assert len(found) < sizes.target_vocabulary / 2

@@ -12,7 +12,7 @@ import pytest
 from dragoman_export import lexicon
 from dragoman_export.errors import ExportError
 from dragoman_export.lexicon import LexiconSettings, shortlist_from
-from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist
+from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
 
 END = 3
 WORDS = 30
@@ -131,8 +131,8 @@ def test_the_line_of_a_token_that_occurs_is_never_empty() -> None:
     found = learnt([((10,), (40, 41, 41))], likely=3, always=9)
     assert found.always.tolist() == [END, 41, 40]
     assert found.likely[10].tolist() == [41, -1, -1]
-    assert found.candidates((10,)) is not None
-    assert found.candidates((10, 11)) is None
+    assert found.tokens_for((10,)) is not None
+    assert found.tokens_for((10, 11)) is None
 
 
 @pytest.mark.parametrize("sizes", [*permutations((2, 3, 7))])
@@ -215,7 +215,7 @@ def test_the_last_tokens_of_both_vocabularies() -> None:
 def test_the_shortlist_is_one_of_such_a_model() -> None:
     found = learnt(sentence_pairs(200, both=True))
     found.check(SOURCE_VOCABULARY, TARGET_VOCABULARY, END)
-    candidates = found.candidates((10, 11))
+    candidates = found.tokens_for((10, 11))
     assert candidates is not None
     assert candidates[0] == END
     assert set(translations(10)) <= set(candidates.tolist())
@@ -245,6 +245,6 @@ def test_settings_below_one(name: str) -> None:
 
 
 def test_frequent_tokens_leave_room_for_the_likely_ones() -> None:
-    assert LexiconSettings(always=CANDIDATES // 2).always == 512
+    assert LexiconSettings(always=MAX_SHORTLIST_TOKENS // 2).always == 512
     with pytest.raises(ValueError, match=r"^always is 513: it must be at most 512$"):
-        LexiconSettings(always=CANDIDATES // 2 + 1)
+        LexiconSettings(always=MAX_SHORTLIST_TOKENS // 2 + 1)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dragoman_export.errors import ExportError
 from dragoman_export.progress import Watch
-from dragoman_server.bundle.shortlist import CANDIDATES, Shortlist
+from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
 from dragoman_server.runtime.arrays import Ints
 from dragoman_training.checks import at_least, at_most
 
@@ -45,8 +45,8 @@ class LexiconSettings:
     def __post_init__(self) -> None:
         for name in ("likely", "always", "iterations", "most_pairs", "most_links", "longest"):
             at_least(1, name, getattr(self, name))
-        at_most(CANDIDATES // 2, "always", self.always)
-        at_most(CANDIDATES // 2, "likely", self.likely)
+        at_most(MAX_SHORTLIST_TOKENS // 2, "always", self.always)
+        at_most(MAX_SHORTLIST_TOKENS // 2, "likely", self.likely)
 
 
 def shortlist_from(

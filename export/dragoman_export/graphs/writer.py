@@ -16,7 +16,7 @@ from dragoman_export.graphs.decoder import DecoderWriter
 from dragoman_export.graphs.encoder import EncoderWriter
 from dragoman_export.graphs.precision import Float, Int8, Precision
 from dragoman_export.graphs.weights import ModelWeights, weights_for_graphs
-from dragoman_server.bundle.graph_io import COLUMNS, DECODER, ENCODER, LISTED, MOVE
+from dragoman_server.bundle.graph_io import DECODER, ENCODER, LISTED_DECODER, MOVE, OUTPUT_COLUMNS
 from dragoman_server.bundle.manifest import SHORTLIST, WEIGHTS, Dimensions
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.search import OURS, Ends
@@ -133,7 +133,7 @@ def write_graphs(
     if shortlist is not None:
         if not isinstance(way, Int8) or way.keeps(weights.projection):
             raise ExportError("a shortlist is for int8, and its projection must not stay float32")
-        graphs |= {LISTED: writer.listed_decoder(), COLUMNS: writer.columns()}
+        graphs |= {LISTED_DECODER: writer.listed_decoder(), OUTPUT_COLUMNS: writer.columns()}
         shortlist.save(directory / SHORTLIST)
     for name, graph in graphs.items():
         graph.save(directory / name)

@@ -54,8 +54,8 @@ move.onnx
 
 ENCODER, DECODER, MOVE = "encoder.onnx", "decoder.onnx", "move.onnx"
 GRAPHS = (ENCODER, DECODER, MOVE)
-LISTED, COLUMNS = "listed.onnx", "columns.onnx"
-LIST_GRAPHS = (LISTED, COLUMNS)
+LISTED_DECODER, OUTPUT_COLUMNS = "listed.onnx", "columns.onnx"
+SHORTLIST_GRAPHS = (LISTED_DECODER, OUTPUT_COLUMNS)
 """What a bundle with a shortlist has besides."""
 
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dragoman_server.bundle.graph_io import GRAPHS, LIST_GRAPHS
+from dragoman_server.bundle.graph_io import GRAPHS, SHORTLIST_GRAPHS
 from dragoman_server.bundle.tables import check_within, from_table
 
 FORMAT = 1
@@ -151,7 +151,7 @@ class Manifest:
     @property
     def graphs(self) -> tuple[str, ...]:
         """Files of all its graphs."""
-        return (*GRAPHS, *LIST_GRAPHS) if self.shortlist else GRAPHS
+        return (*GRAPHS, *SHORTLIST_GRAPHS) if self.shortlist else GRAPHS
 
     @property
     def cache_bytes_per_row(self) -> int:

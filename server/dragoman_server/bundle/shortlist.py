@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.errors import BundleError
 
-CANDIDATES = 1024
+MAX_SHORTLIST_TOKENS = 1024
 """Most target tokens of a sentence."""
 
 
@@ -31,7 +31,7 @@ class Shortlist:
 
     def check(self, source_vocabulary: int, target_vocabulary: int, end: int) -> None:
         """Raises ``ValueError`` where it is not of such a model."""
-        if self.always.ndim != 1 or not 1 <= len(self.always) <= CANDIDATES // 2:
+        if self.always.ndim != 1 or not 1 <= len(self.always) <= MAX_SHORTLIST_TOKENS // 2:
             raise ValueError(f"always is of shape {self.always.shape}")
         if (
             self.likely.ndim != 2
@@ -47,7 +47,7 @@ class Shortlist:
         if self.always[0] != end or len(set(self.always.tolist())) < len(self.always):
             raise ValueError("always does not begin with the end token, or has a token twice")
 
-    def candidates(self, source: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
+    def tokens_for(self, source: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
         """The end token, and after it the others in order. A long source gets fewer for each.
 
         None where the text that it was learnt from does not have one of the source's tokens: it
@@ -63,7 +63,7 @@ class Shortlist:
             is_listed[self.likely[sources, :each]] = True
             is_listed[[end, -1]] = False
             others = np.flatnonzero(is_listed)
-            if len(others) < CANDIDATES:
+            if len(others) < MAX_SHORTLIST_TOKENS:
                 return np.concatenate([[end], others])
             each = each * 3 // 4
 

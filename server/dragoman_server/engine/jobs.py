@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.engine.core import FieldError, Options, Sentence, Ticket, Timing
-from dragoman_server.runtime.results import CANDIDATES
+from dragoman_server.runtime.results import MAX_CANDIDATES
 from dragoman_server.runtime.scoring import candidates_of, default_limit
 
 
@@ -77,7 +77,7 @@ def _selection(options: Options) -> tuple[Selection, int]:
     if options.sampling is None:
         return Selection.GREEDY, 1
     # By the sentence's own options alone, so that a draw never depends on other rows.
-    if 0 < options.sampling.top_k <= CANDIDATES:
+    if 0 < options.sampling.top_k <= MAX_CANDIDATES:
         return Selection.SAMPLE_CANDIDATES, options.sampling.top_k
     return Selection.SAMPLE_VOCABULARY, 1
 

@@ -12,7 +12,7 @@ from dragoman_server.engine.core import Sampling
 from dragoman_server.engine.jobs import Selection
 from dragoman_server.engine.rows import Rows, Running
 from dragoman_server.runtime.arrays import Bools, Floats, Ints
-from dragoman_server.runtime.results import CANDIDATES, StepResult
+from dragoman_server.runtime.results import MAX_CANDIDATES, StepResult
 
 Doubles = npt.NDArray[np.float64]
 
@@ -84,13 +84,13 @@ def draw_from_candidates(
     log_probs_rk: Floats, samplings: list[Sampling], uniform_r: Doubles
 ) -> Ints:
     """Return the place drawn among each row's candidates, which are sorted, best first."""
-    rows, width = len(samplings), min(CANDIDATES, log_probs_rk.shape[1])
-    wide_rk = np.full((rows, CANDIDATES), -np.inf)  # the same width for every batch
+    rows, width = len(samplings), min(MAX_CANDIDATES, log_probs_rk.shape[1])
+    wide_rk = np.full((rows, MAX_CANDIDATES), -np.inf)  # the same width for every batch
     wide_rk[:, :width] = log_probs_rk[:, :width]
     top_k_r = np.array([s.top_k for s in samplings])
     temperature_r = np.array([s.temperature for s in samplings])
     top_p_r = np.array([s.top_p for s in samplings])
-    wide_rk[np.arange(CANDIDATES) >= top_k_r[:, None]] = -np.inf
+    wide_rk[np.arange(MAX_CANDIDATES) >= top_k_r[:, None]] = -np.inf
     return _draw_sorted(wide_rk, temperature_r, top_p_r, uniform_r[:rows])
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman_server.engine.scheduler_settings import QueueSettings, check_at_least_one
-from dragoman_server.runtime.results import CANDIDATES
+from dragoman_server.runtime.results import MAX_CANDIDATES
 from dragoman_server.runtime.scoring import candidates_of
 from dragoman_server.runtime.sessions import PROVIDERS
 
-MAX_BEAM = CANDIDATES // candidates_of(beam=1)
+MAX_BEAM = MAX_CANDIDATES // candidates_of(beam=1)
 """Largest beam whose candidates a step has room for."""
 _MIN_ROWS = 16
 """Rows of a lane below which its products are too small to be fast."""

@@ -1,7 +1,7 @@
 """Searches among the tokens of a shortlist: which sentences of a lane have one, and their steps.
 
 The only module of the engine that knows of shortlists. The tokens that each row chooses among, and
-their output weights, are in ``graphs.lists``, in memory that the graphs are bound to.
+their output weights, are in ``graphs.shortlists``, in memory that the graphs are bound to.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Shortlisting:
         self._graphs = graphs
         self._rows = rows
         self._shortlist = shortlist
-        self._lists = graphs.lists
+        self._lists = graphs.shortlists
         self._tokens: dict[Running, Ints] = {}
         """Tokens that each shortlisted sentence chooses among."""
 
@@ -36,7 +36,7 @@ class Shortlisting:
         """Give a sentence its shortlist, if it can have one. Returns whether it has."""
         if self._shortlist is None or not running.job.decoding.may_use_shortlist:
             return False
-        tokens = self._shortlist.candidates(running.job.sentence.source)
+        tokens = self._shortlist.tokens_for(running.job.sentence.source)
         if tokens is None or len(tokens) <= candidates_of(running.job.decoding.beam):
             return False  # it may need other tokens, or its search looks at more
         assert self._lists is not None
@@ -66,7 +66,7 @@ class Shortlisting:
         # The end token is the first of each list; it may not come before the minimum length.
         is_early = rows.past[:count] - rows.start[:count] < rows.min_tokens[:count]
         self._lists.offsets[:count, 0] = np.where(is_early, -np.inf, 0.0)
-        return self._graphs.step_listed(*rows.inputs, candidates=candidates)
+        return self._graphs.step_shortlisted(*rows.inputs, candidates=candidates)
 
     def step_beside(self, step_all: Callable[[], StepResult], candidates: int) -> StepResult:
         """Step rows with a shortlist and rows without; ``step_all`` does the latter.
@@ -89,5 +89,7 @@ class Shortlisting:
         """Step all rows once, with lists of as many tokens as there can be."""
         if self._lists is not None:
             self._lists.fill_all()
-            self._graphs.step_listed(token_ids, past_lengths, source_lengths, candidates=candidates)
+            self._graphs.step_shortlisted(
+                token_ids, past_lengths, source_lengths, candidates=candidates
+            )
             self._lists.clear()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dragoman_server.engine.lane import Lane
-from dragoman_server.runtime.results import CANDIDATES
+from dragoman_server.runtime.results import MAX_CANDIDATES
 
 
 def warm_up(lane: Lane, max_encode_tokens: int) -> None:
@@ -18,7 +18,7 @@ def warm_up(lane: Lane, max_encode_tokens: int) -> None:
         graphs.encode(ids, np.full(sentences, length), every % sentences, every)
     last = manifest.max_target_tokens - 1
     inputs = (np.full(rows, end), np.full(rows, last), np.full(rows, longest))
-    candidates = min(CANDIDATES, manifest.dimensions.target_vocabulary)
+    candidates = min(MAX_CANDIDATES, manifest.dimensions.target_vocabulary)
     graphs.step(*inputs, candidates=candidates)
     lane.shortlisting.warm_up(*inputs, candidates=candidates)
     half = rows // 2

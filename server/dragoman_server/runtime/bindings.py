@@ -92,7 +92,7 @@ class BoundStep:
     result: StepResult | None = None
     result_key: tuple[int, int, int] = (0, 0, 0)
     """What the result is for: candidates, the longest source, and the version of its memory."""
-    lists_version: int = 0
+    shortlists_version: int = 0
     """Version of the lists that the step is bound to."""
 
     def adjust(self, adjustments: Adjustments, rows: int, vocabulary: int) -> None:

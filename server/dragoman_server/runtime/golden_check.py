@@ -39,12 +39,12 @@ def replay(bundle: Bundle, graphs: Graphs) -> float:
 
 def _check_lists(bundle: Bundle, graphs: Graphs, shortlist: Shortlist) -> None:
     """A step with lists must give what the ordinary one does for the tokens of a list."""
-    assert graphs.lists is not None
+    assert graphs.shortlists is not None
     for number, golden in enumerate(bundle.golden, start=1):
-        tokens = shortlist.candidates(tuple(golden.source))
+        tokens = shortlist.tokens_for(tuple(golden.source))
         if tokens is None:
             continue
-        graphs.lists.fill([0], tokens)
+        graphs.shortlists.fill([0], tokens)
         lengths = encode(graphs, [golden.source])
         begin = bundle.manifest.special_ids.begin
         for past, token in enumerate([begin, *golden.start, *golden.ids]):
@@ -52,7 +52,7 @@ def _check_lists(bundle: Bundle, graphs: Graphs, shortlist: Shortlist) -> None:
             graphs.step(*inputs, candidates=1)
             log_probs = graphs.log_probs(1)[0, tokens].astype(np.float64)
             expected = log_probs - np.logaddexp.reduce(log_probs)
-            found = graphs.step_listed(*inputs, candidates=1)
+            found = graphs.step_shortlisted(*inputs, candidates=1)
             (best,) = expected[tokens == found.top_ids[0, 0]]
             differences = (
                 best - found.top_log_probs[0, 0],
@@ -63,4 +63,4 @@ def _check_lists(bundle: Bundle, graphs: Graphs, shortlist: Shortlist) -> None:
                 raise BundleError(
                     f"{bundle.path}: golden sentence {number} has other scores with its list"
                 )
-    graphs.lists.clear()
+    graphs.shortlists.clear()

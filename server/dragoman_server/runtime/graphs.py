@@ -22,7 +22,7 @@ from dragoman_server.runtime.arrays import Floats, Ints
 from dragoman_server.runtime.bindings import BoundStep, StepInputs, bind_memory, bind_values
 from dragoman_server.runtime.buffers import Buffer, Caches
 from dragoman_server.runtime.checks import check_range
-from dragoman_server.runtime.output_columns import Lists
+from dragoman_server.runtime.output_columns import RowShortlists
 from dragoman_server.runtime.results import EncodeResult, ResultMemory, StepResult
 from dragoman_server.runtime.sessions import PROVIDERS, open_sessions
 
@@ -72,10 +72,10 @@ class Graphs:
         self._steps: dict[int, BoundStep] = {}
         """By their number of rows."""
         self._listed_steps: dict[int, BoundStep] = {}
-        self.lists: Lists | None = None
+        self.shortlists: RowShortlists | None = None
         """Of the rows, where the bundle has a shortlist."""
         if sessions.output_weights is not None:
-            self.lists = Lists(sessions.output_weights, rows)
+            self.shortlists = RowShortlists(sessions.output_weights, rows)
         cross = cross_caches(manifest.dimensions.decoder_layers)
         self._encoding = self._caches.bound(sessions.encoder, rows, cross)
         self._moving = self._caches.bound(sessions.move, rows)
@@ -98,7 +98,7 @@ class Graphs:
     @property
     def buffer_bytes(self) -> int:
         """Memory of the caches and of what a step gives."""
-        lists = 0 if self.lists is None else self.lists.bytes
+        lists = 0 if self.shortlists is None else self.shortlists.bytes
         return self._caches.bytes + self._log_probs.bytes + self._results.bytes + lists
 
     def encode(
@@ -141,7 +141,7 @@ class Graphs:
         result.seconds = self._run(self._sessions.decoder, step.binding)
         return result
 
-    def step_listed(
+    def step_shortlisted(
         self, token_ids: Ints, past_lengths: Ints, source_lengths: Ints, *, candidates: int
     ) -> StepResult:
         """The same, where every row chooses among the tokens of its list.
@@ -166,8 +166,8 @@ class Graphs:
         return self._steps[rows]
 
     def _listed_step(self, rows: int) -> BoundStep:
-        assert self.lists is not None
-        lists = self.lists
+        assert self.shortlists is not None
+        lists = self.shortlists
         if rows not in self._listed_steps:
             binding = self._caches.bound(self._sessions.listed, rows)
             self._inputs.bind(binding, rows, without={"given_ids"})
@@ -179,10 +179,10 @@ class Graphs:
                 bind_memory(binding, name, memory[:rows])
             self._listed_steps[rows] = BoundStep(binding)
         step = self._listed_steps[rows]
-        if step.lists_version != lists.version:
+        if step.shortlists_version != lists.version:
             for name, memory in lists.inputs.items():
                 bind_memory(step.binding, name, memory)
-            step.lists_version = lists.version
+            step.shortlists_version = lists.version
         return step
 
     def _result(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dragoman_server.bundle.shortlist import CANDIDATES
+from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS
 from dragoman_server.runtime.arrays import Ints
 from dragoman_server.runtime.output_weights import OutputWeights
 
@@ -22,18 +22,18 @@ _TOO_MANY = 3
 """Times what there should be: after a crowd has gone, it is worth to begin anew."""
 
 
-class Lists:
+class RowShortlists:
     """The tokens that each row chooses among, and the columns of their weights. Memory is fixed."""
 
     def __init__(self, weights: OutputWeights, rows: int) -> None:
         vocabulary, width = weights.matrix.shape
         self._all = weights
-        self._most = min(vocabulary, rows * CANDIDATES)
+        self._most = min(vocabulary, rows * MAX_SHORTLIST_TOKENS)
         """Columns that can be wanted at a time."""
-        self.ids = np.zeros((rows, CANDIDATES), np.int64)
+        self.ids = np.zeros((rows, MAX_SHORTLIST_TOKENS), np.int64)
         """The end token is the first."""
-        self.columns = np.zeros((rows, CANDIDATES), np.int64)
-        self.offsets = np.full((rows, CANDIDATES), -np.inf, np.float32)
+        self.columns = np.zeros((rows, MAX_SHORTLIST_TOKENS), np.int64)
+        self.offsets = np.full((rows, MAX_SHORTLIST_TOKENS), -np.inf, np.float32)
         """-inf behind a list's end, and for an end token that may not come yet."""
         self._memory = np.zeros(self._most * width, np.int8)
         self._memory.fill(0)  # zeros() alone leaves the pages to be touched later
@@ -98,10 +98,12 @@ class Lists:
             line[destinations] = line[sources]
 
     def fill_all(self) -> None:
-        """Lists of as many tokens as there can be: to see how much memory that takes."""
+        """RowShortlists of as many tokens as there can be: to see how much memory that takes."""
         vocabulary, rows = len(self._wanted), len(self.ids)
         for row in range(rows):
-            tokens = (row * CANDIDATES + np.arange(min(CANDIDATES, vocabulary))) % vocabulary
+            tokens = (
+                row * MAX_SHORTLIST_TOKENS + np.arange(min(MAX_SHORTLIST_TOKENS, vocabulary))
+            ) % vocabulary
             self.fill([row], tokens)
 
     def clear(self) -> None:
@@ -127,6 +129,6 @@ class Lists:
         self._column_of.fill(-1)
         self._used = 0
         self._append(wanted)
-        # Lists of rows that nobody holds may have any tokens.
+        # RowShortlists of rows that nobody holds may have any tokens.
         np.maximum(self._column_of[self.ids], 0, out=self.columns)
         self.version += 1

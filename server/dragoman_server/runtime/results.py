@@ -11,7 +11,7 @@ import onnxruntime as ort
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.runtime.arrays import Floats, Ints
 
-CANDIDATES = 64
+MAX_CANDIDATES = 64
 """Best tokens of a row that there is memory for from the start."""
 
 
@@ -47,7 +47,7 @@ class ResultMemory:
     """Host memory that graphs write their results to; it grows where more is asked for."""
 
     def __init__(self, manifest: Manifest, rows: int) -> None:
-        candidates = min(CANDIDATES, manifest.dimensions.target_vocabulary)
+        candidates = min(MAX_CANDIDATES, manifest.dimensions.target_vocabulary)
         self._memory: dict[str, npt.NDArray[Any]] = {
             name: np.zeros(rows * width, kind)
             for name, (width, kind) in {

@@ -6,11 +6,11 @@ from pathlib import Path
 import onnxruntime as ort
 
 from dragoman_server.bundle.graph_io import (
-    COLUMNS,
     DECODER,
     ENCODER,
-    LISTED,
+    LISTED_DECODER,
     MOVE,
+    OUTPUT_COLUMNS,
     cross_caches,
 )
 from dragoman_server.bundle.reading import RunnableBundle
@@ -51,16 +51,18 @@ def open_sessions(bundle: RunnableBundle, device: str, threads: int, spin: bool)
     check_caches(bundle.path / MOVE, move, caches)
     if not manifest.shortlist:
         return Sessions(encoder, decoder, move)
-    listed = opened(LISTED)
-    check_caches(bundle.path / LISTED, listed, caches)
+    listed = opened(LISTED_DECODER)
+    check_caches(bundle.path / LISTED_DECODER, listed, caches)
     sizes = manifest.dimensions
     try:
-        weights = OutputWeights.read(opened(COLUMNS), sizes.target_vocabulary, sizes.width)
+        weights = OutputWeights.read(opened(OUTPUT_COLUMNS), sizes.target_vocabulary, sizes.width)
     except ValueError as error:
-        raise BundleError(f"{bundle.path / COLUMNS}: {error}") from None
+        raise BundleError(f"{bundle.path / OUTPUT_COLUMNS}: {error}") from None
     has_biases = "column_biases" in {value.name for value in listed.get_inputs()}
     if has_biases != (weights.biases is not None):
-        raise BundleError(f"{bundle.path / COLUMNS}: its biases are not as in {LISTED}")
+        raise BundleError(
+            f"{bundle.path / OUTPUT_COLUMNS}: its biases are not as in {LISTED_DECODER}"
+        )
     return Sessions(encoder, decoder, move, listed, weights)
 
 

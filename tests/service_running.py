@@ -26,7 +26,8 @@ from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.engine.core import Report
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.grpc_api.server import Server
+from dragoman_server.grpc_api.listener import GrpcListener
+from dragoman_server.service.server import Server
 from dragoman_server.service.settings import Limits, ServerSettings
 from engine_reports import Gate
 
@@ -164,7 +165,7 @@ def serving(
     ended: Future[int] = Future()
 
     async def run() -> int:
-        server = Server(settings)
+        server = Server(settings, [GrpcListener])
         started.set_result((server, asyncio.get_running_loop()))
         return await server.run(lambda _: ready.set())
 

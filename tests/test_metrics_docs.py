@@ -10,7 +10,7 @@ from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.grpc_api.handlers import RPCS
-from dragoman_server.service.metrics import REJECTIONS, Metrics
+from dragoman_server.service.telemetry.metrics import REJECTIONS, Metrics
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
@@ -20,7 +20,8 @@ ROW = re.compile(r"^\| `(dragoman_\w+)` \| (\w+) \|(.*?)\| (.*) \|$", re.MULTILI
 @pytest.fixture(scope="module")
 def metrics() -> Metrics:
     """Of a server with one model."""
-    made = Metrics(RPCS, CollectorRegistry())
+    made = Metrics(CollectorRegistry())
+    made.add_rpcs(RPCS)
     bundle = read_bundle(ROOT / "models" / "en-pt")
     engine = Engine(bundle, EngineSettings(rows=2), lambda report: None)
     made.add_model("en-pt", engine)

@@ -19,7 +19,8 @@ from dragoman_server.engine.core import Report
 from dragoman_server.grpc_api import calls
 from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.results import StepResult
-from dragoman_server.service.models import Models, ServedModel
+from dragoman_server.service import responses
+from dragoman_server.service.models.served import Models
 from dragoman_server.service.settings import Limits
 from service_running import (
     LONG,
@@ -464,7 +465,7 @@ def test_a_mistake_of_ours_says_nothing_but_the_request_id(
 
     # Handlers were bound when the server began, but not what they use.
     monkeypatch.setattr(Models, "find", raise_an_error)
-    monkeypatch.setattr(ServedModel, "describe", raise_an_error)
+    monkeypatch.setattr(responses, "describe", raise_an_error)
     if rpc == "TranslateBulk":
         (answer,) = running.stub.TranslateBulk(iter([pb.TranslateBulkRequest(id="1", text="a")]))
         found = read_status(answer.error)

@@ -127,7 +127,7 @@ def test_a_watcher_that_was_slow_is_told_the_newest() -> None:
 
 
 def test_watchers_leave_nothing_behind(running: Running) -> None:
-    changed = running.server.health._changed
+    changed = running.server.listeners[0].health._changed
     for _ in range(20):
         watcher = Watcher(running)
         assert watcher.next() == Response.SERVING

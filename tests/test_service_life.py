@@ -264,7 +264,7 @@ def test_the_banner_says_what_is_served_and_where(tmp_path: Path) -> None:
         for part in ("en-pt", "en → pt", "int8 on cpu", "1 × 5 rows", "MiB"):
             assert part in model
         assert process.address in grpc_line
-        assert "no TLS, no tokens" in grpc_line
+        assert "no TLS, no keys" in grpc_line
         assert f"http://{process.metrics_address}/metrics" in metrics_line
         process.signal()
         assert process.wait() == 0

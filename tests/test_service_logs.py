@@ -11,11 +11,11 @@ import grpc
 import pytest
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.service import logs
+from dragoman_server.service.telemetry import logs
 from service_process import SMALL, started
 from service_running import MODEL, PATIENCE, few_rows, serving, settings_for, variant
 
-TOKEN = "alice-0123456789abcdef"  # noqa: S105 - of this test only
+KEY = "alice-0123456789abcdef"
 PRIVATE = ("Xylophonist", "Zanzibar")
 
 
@@ -92,17 +92,17 @@ def test_a_trace_of_the_engine_says_all_because_it_knows_no_text(root: logging.L
 
 def test_nothing_that_a_user_sent_and_no_path_is_in_the_log(tmp_path: Path) -> None:
     """Whatever goes well or wrong. Each call has a line, with its id."""
-    tokens = tmp_path / "tokens"
-    tokens.write_text(f"alice {TOKEN}\n")
+    keys = tmp_path / "keys"
+    keys.write_text(f"alice {KEY}\n")
     damaged = variant(tmp_path, "damaged")
     (damaged / "weights.bin").write_bytes(b"")
-    flags = (*SMALL, "--tokens", tokens, "--skip-refused")
+    flags = (*SMALL, "--keys", keys, "--skip-refused")
     text = " ".join(PRIVATE) + " lives here. https://zanzibar.example/xylophonist"
     bundles = (MODEL, damaged)
     with started(tmp_path, *flags, bundles=bundles) as process, process.connected() as (stub, _):
 
-        def call(function: object, request: object, token: str = TOKEN) -> None:
-            metadata = [("authorization", f"Bearer {token}"), ("x-request-id", f"id-{len(codes)}")]
+        def call(function: object, request: object, key: str = KEY) -> None:
+            metadata = [("authorization", f"Bearer {key}"), ("x-request-id", f"id-{len(codes)}")]
             try:
                 response = function(request, metadata=metadata, timeout=PATIENCE)  # type: ignore[operator]
                 if not hasattr(response, "DESCRIPTOR"):
@@ -129,7 +129,7 @@ def test_nothing_that_a_user_sent_and_no_path_is_in_the_log(tmp_path: Path) -> N
         *("UNAUTHENTICATED", "FAILED_PRECONDITION"),
     ]
     written = process.errors
-    for private in (*PRIVATE, *map(str.lower, PRIVATE), TOKEN, "0123456789", str(tmp_path)):
+    for private in (*PRIVATE, *map(str.lower, PRIVATE), KEY, "0123456789", str(tmp_path)):
         assert private not in written
     assert not re.search(r"(?<![\w.])/\w", written), "a path"
     lines = [json.loads(line) for line in written.splitlines()]

@@ -3,8 +3,7 @@
 import pytest
 
 from dragoman_server.engine.core import Answer, Finish, Hypothesis, Options, Sampling, Ticket
-from dragoman_server.service.mending import Mender, Retry, Way, options_for
-from dragoman_server.service.results import Done
+from dragoman_server.service.mending import Mender, Retry, TranslatedPart, Way, options_for
 from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.masks import MaskSet
 from dragoman_server.text.plan import Part, Planner, PlanOptions
@@ -46,7 +45,7 @@ class Judge:
         way: Way = Way.FIRST,
         finish: Finish = Finish.END,
         part: Part | None = None,
-    ) -> Done | Retry:
+    ) -> TranslatedPart | Retry:
         hypotheses = []
         for text in translations:
             ids = self.pieces.encode(text)
@@ -56,12 +55,12 @@ class Judge:
         return self.mender.judge(part or self.part, answer, way)
 
 
-def text_of(judged: Done | Retry) -> str:
-    assert isinstance(judged, Done)
+def text_of(judged: TranslatedPart | Retry) -> str:
+    assert isinstance(judged, TranslatedPart)
     return judged.text
 
 
-def retry_of(judged: Done | Retry) -> Retry:
+def retry_of(judged: TranslatedPart | Retry) -> Retry:
     assert isinstance(judged, Retry)
     return judged
 
@@ -92,7 +91,7 @@ def test_what_still_loops_is_cut(pieces: Vocabulary) -> None:
 
 def test_the_hypothesis_without_a_fault_is_the_first_of_the_answer(pieces: Vocabulary) -> None:
     done = Judge(pieces, "The house.")("", "A casa.", "casa", way=Way.CAREFUL)
-    assert isinstance(done, Done)
+    assert isinstance(done, TranslatedPart)
     shown = [pieces.decode(hypothesis.ids) for hypothesis in done.answer.hypotheses]
     assert shown == ["A casa.", "", "casa"]
 

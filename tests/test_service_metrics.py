@@ -11,7 +11,7 @@ import pytest
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Report
 from dragoman_server.engine.lane import Lane
-from dragoman_server.service.metrics import OUTCOMES, REJECTIONS
+from dragoman_server.service.telemetry.metrics import OUTCOMES, REJECTIONS
 from service_running import (
     LONG,
     MODEL,

@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2_grpc
 from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.engine.engine import Engine
-from dragoman_server.service import convert, results
+from dragoman_server.service import responses
 from dragoman_server.service.settings import Limits
 from dragoman_server.text.plan import Planner
 from dragoman_server.text.vocabulary import Vocabulary
@@ -239,8 +239,8 @@ def test_what_takes_long_with_a_giant_request_is_done_off_the_event_loop(
         (Vocabulary, "encode_all"),
         (Vocabulary, "decode"),
         (Engine, "submit"),
-        (results, "translation"),
-        (convert, "token_scores"),
+        (responses, "translation"),
+        (responses, "token_scores"),
     ):
         spy(owner, name)
     texts = ["Yes, no, yes, no."] * 300

@@ -1,4 +1,4 @@
-"""Who may call, and over what: tokens, TLS, and addresses that others can reach."""
+"""Who may call, and over what: keys, TLS, and addresses that others can reach."""
 
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from grpc import StatusCode
 from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.errors import ServerError
-from dragoman_server.service.auth import read_tokens
+from dragoman_server.service.auth import read_keys
 from dragoman_server.service.settings import Limits, ServerSettings
 from service_running import (
     MODEL,
@@ -28,8 +28,8 @@ from service_running import (
 )
 
 ALICE, BOB, CAROL = "alice-0123456789abcdef", "bob-0123456789abcdef", "carol-0123456789abcdef"
-TOKENS = f"""
-# name, token, models
+KEYS = f"""
+# name, key, models
 alice  {ALICE}
 bob    {BOB}  en-br,nowhere
 
@@ -39,42 +39,42 @@ carol  {CAROL}  nowhere
 HELLO = pb.TranslateRequest(texts=["Hello."], source_language="en", target_language="pt")
 
 
-def bearer(token: str) -> dict[str, Any]:
-    return {"metadata": [("authorization", f"Bearer {token}")], "timeout": PATIENCE}
+def bearer(key: str) -> dict[str, Any]:
+    return {"metadata": [("authorization", f"Bearer {key}")], "timeout": PATIENCE}
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     directory = tmp_path_factory.mktemp("security")
-    tokens = directory / "tokens"
-    tokens.write_text(TOKENS)
+    keys = directory / "keys"
+    keys.write_text(KEYS)
     settings = settings_for(
         *(MODEL, variant(directory, "en-br", target="pt-BR")),
         engine=few_rows(1),
-        tokens=tokens,
+        keys=keys,
         limits=Limits(max_client_calls=2),
     )
     with serving(settings) as running:
         yield running
 
 
-@pytest.mark.parametrize("token", [ALICE, f"{ALICE}-the-next-one", BOB])
-def test_a_token_that_is_known_may_call(running: Running, token: str) -> None:
-    assert running.stub.Translate(HELLO, **bearer(token)).translations
+@pytest.mark.parametrize("key", [ALICE, f"{ALICE}-the-next-one", BOB])
+def test_a_key_that_is_known_may_call(running: Running, key: str) -> None:
+    assert running.stub.Translate(HELLO, **bearer(key)).translations
 
 
 @pytest.mark.parametrize(
     ("metadata", "reason"),
     [
-        ([], "NO_TOKEN"),
-        ([("authorization", "")], "NO_TOKEN"),
-        ([("authorization", ALICE)], "NO_TOKEN"),
-        ([("authorization", "Bearer ")], "NO_TOKEN"),
-        ([("authorization", f"Basic {ALICE}")], "NO_TOKEN"),
-        ([("authorization", "Bearer alice")], "WRONG_TOKEN"),
-        ([("authorization", f"Bearer {ALICE}x")], "WRONG_TOKEN"),
-        ([("authorization", f"Bearer {ALICE[:-1]}")], "WRONG_TOKEN"),
-        ([("authorization", f"Bearer {ALICE.upper()}")], "WRONG_TOKEN"),
+        ([], "NO_KEY"),
+        ([("authorization", "")], "NO_KEY"),
+        ([("authorization", ALICE)], "NO_KEY"),
+        ([("authorization", "Bearer ")], "NO_KEY"),
+        ([("authorization", f"Basic {ALICE}")], "NO_KEY"),
+        ([("authorization", "Bearer alice")], "WRONG_KEY"),
+        ([("authorization", f"Bearer {ALICE}x")], "WRONG_KEY"),
+        ([("authorization", f"Bearer {ALICE[:-1]}")], "WRONG_KEY"),
+        ([("authorization", f"Bearer {ALICE.upper()}")], "WRONG_KEY"),
     ],
 )
 def test_anyone_else_is_unauthenticated_in_every_call(
@@ -102,7 +102,7 @@ def test_the_scheme_may_be_written_as_one_likes(running: Running) -> None:
     assert running.stub.Translate(HELLO, metadata=metadata).translations
 
 
-def test_health_needs_no_token(running: Running) -> None:
+def test_health_needs_no_key(running: Running) -> None:
     assert running.is_healthy()
 
 
@@ -113,8 +113,7 @@ def test_a_client_uses_the_models_that_it_may(running: Running) -> None:
         "en-br"
     ]
     models = {
-        token: stub.Translate(HELLO, **bearer(token)).translations[0].model
-        for token in (ALICE, BOB)
+        key: stub.Translate(HELLO, **bearer(key)).translations[0].model for key in (ALICE, BOB)
     }
     assert models == {ALICE: "en-pt", BOB: "en-br"}
     only = pb.TranslateRequest(texts=["Hello."])  # of bob's models there is one
@@ -133,8 +132,8 @@ def test_a_clients_limit_is_its_own(running: Running) -> None:
     with held(running.engine):
         calls = [running.stub.Translate.future(HELLO, **bearer(ALICE)) for _ in range(2)]
         wait_until(lambda: running.server.calls.under_way == 2)
-        for token in (ALICE, f"{ALICE}-the-next-one"):  # one client, with two tokens
-            found = refusal(lambda t=token: running.stub.Translate(HELLO, **bearer(t)))
+        for key in (ALICE, f"{ALICE}-the-next-one"):  # one client, with two keys
+            found = refusal(lambda t=key: running.stub.Translate(HELLO, **bearer(t)))
             assert found.reason == "TOO_MANY_CALLS"
         assert running.stub.Translate(HELLO, **bearer(BOB)).translations
     assert all(call.result(PATIENCE).translations for call in calls)
@@ -146,26 +145,26 @@ def test_a_clients_limit_is_its_own(running: Running) -> None:
     [
         ("", "has none"),
         ("# only\n\n", "has none"),
-        ("alice short", ":1: it must be a name, a token"),
+        ("alice short", ":1: it must be a name, a key"),
         (f"alice {ALICE}\nbob", ":2: it must be"),
         (f"alice {ALICE} en-pt more", ":1: it must be"),
-        (f"alice {ALICE}\nbob {ALICE}", ":2: this token is there already"),
+        (f"alice {ALICE}\nbob {ALICE}", ":2: this key is there already"),
     ],
 )
-def test_a_file_of_tokens_that_is_wrong_is_refused_without_showing_one(
+def test_a_file_of_keys_that_is_wrong_is_refused_without_showing_one(
     tmp_path: Path, text: str, problem: str
 ) -> None:
-    path = tmp_path / "tokens"
+    path = tmp_path / "keys"
     path.write_text(text)
     with pytest.raises(ServerError) as error:
-        read_tokens(path)
+        read_keys(path)
     assert problem in str(error.value)
     assert "0123456789" not in str(error.value)
 
 
-def test_a_file_of_tokens_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_keys_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ServerError, match="can't be read"):
-        read_tokens(tmp_path / "nowhere")
+        read_keys(tmp_path / "nowhere")
 
 
 @pytest.fixture(scope="module")
@@ -219,16 +218,16 @@ def test_a_key_that_is_not_the_certificates_is_refused_at_the_start(
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "10.0.0.1:1", "example.org:50051"])
-def test_an_address_that_others_can_reach_needs_tls_and_tokens_or_a_flag(listen: str) -> None:
+def test_an_address_that_others_can_reach_needs_tls_and_keys_or_a_flag(listen: str) -> None:
     bundles, some = (MODEL,), Path("some")
     with pytest.raises(ValueError, match="which others can reach"):
         ServerSettings(bundles=bundles, listen=listen)
     with pytest.raises(ValueError, match="which others can reach"):
         ServerSettings(bundles=bundles, listen=listen, tls_certificate=some, tls_key=some)
     with pytest.raises(ValueError, match="which others can reach"):
-        ServerSettings(bundles=bundles, listen=listen, tokens=some)
+        ServerSettings(bundles=bundles, listen=listen, keys=some)
     ServerSettings(bundles=bundles, listen=listen, allow_open=True)
-    ServerSettings(bundles=bundles, listen=listen, tls_certificate=some, tls_key=some, tokens=some)
+    ServerSettings(bundles=bundles, listen=listen, tls_certificate=some, tls_key=some, keys=some)
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.9.9.9:1", "[::1]:50051", "localhost:1"])

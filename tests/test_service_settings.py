@@ -82,7 +82,7 @@ VALUES: dict[str, tuple[str, object]] = {
     "allow_open": ("true", True),
     "tls_certificate": ("a.pem", Path("a.pem")),
     "tls_key": ("b.pem", Path("b.pem")),
-    "tokens": ("tokens.txt", Path("tokens.txt")),
+    "keys": ("keys.txt", Path("keys.txt")),
     "max_message_bytes": ("1001", 1001),
     "max_texts": ("12", 12),
     "max_source_tokens": ("13", 13),
@@ -239,7 +239,7 @@ def test_help_is_grouped() -> None:
     result = CliRunner().invoke(APP, ["--help"], env={"COLUMNS": "120", "TERM": "dumb"})
     places = [
         result.output.index(title)
-        for title in ("Addresses", "Models and device", "TLS and tokens", "Limits", "Life cycle")
+        for title in ("Addresses", "Models and device", "TLS and keys", "Limits", "Life cycle")
     ]
     assert places == sorted(places)
     assert "dragoman serve models/en-pt" in result.output

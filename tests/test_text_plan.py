@@ -106,8 +106,8 @@ def test_parts_fit_are_in_order_and_leave_nothing_that_has_words_but_what_is_kep
 ) -> None:
     parts = planner.plan(text, options)
     for part in parts:
-        assert len(part.ids) <= planner.most
-        assert part.ids == planner.pieces.encode(part.masked.source)
+        assert len(part.ids) <= planner.max_tokens
+        assert part.ids == planner.vocabulary.encode(part.masked.source)
         assert has_words(part.masked.source)
         assert part.span.of(text) == part.span.of(text).strip()
     gaps = between(Span(0, len(text)), [part.span for part in parts])
@@ -139,7 +139,7 @@ def test_pieces_around_what_a_part_keeps_fit_and_are_all_of_it(
         )
         gaps = between(part.span, everything)
         assert all(gap.start <= gap.end and not has_words(gap.of(text)) for gap in gaps)
-        assert all(len(piece.ids) <= planner.most for piece in pieces)
+        assert all(len(piece.ids) <= planner.max_tokens for piece in pieces)
         assert all(piece.masked.source == piece.span.of(text) for piece in pieces)
 
 
@@ -148,7 +148,7 @@ def test_what_is_kept_survives_any_translation(text: str, translation: str) -> N
     result = translated(EN_PT, text, PlanOptions(), lambda _: translation)
     reached = 0
     whole = addresses(text)
-    for span in protect(text, Span(0, len(text)), whole, EN_PT.pieces.spells).masked:
+    for span in protect(text, Span(0, len(text)), whole, EN_PT.vocabulary.spells).masked:
         for line in span.of(text).splitlines():
             reached = result.find(line, reached) + len(line)
             assert reached >= len(line)
@@ -200,7 +200,7 @@ def test_a_sentence_that_is_too_long_is_split_or_an_error() -> None:
         "I went to the house of my mother,",
         "and then I came home because it was late.",
     ]
-    tokens = len(SHORT.pieces.encode(LONG))
+    tokens = len(SHORT.vocabulary.encode(LONG))
     with pytest.raises(OverlongError) as caught:
         planned(SHORT, f"Hello. {LONG}", split_overlong=False)
     assert str(caught.value) == f"has a sentence of {tokens} tokens: the model takes 12"
@@ -224,10 +224,10 @@ def test_where_names_are_longer_than_what_they_stand_for_there_are_none() -> Non
     pieces = VOCABULARIES["unigram"]
     text = "the goat @e @o"
     planner = Planner(pieces, "en", len(pieces.encode(text)))
-    assert len(pieces.encode("the goat Tom Boston")) > planner.most
+    assert len(pieces.encode("the goat Tom Boston")) > planner.max_tokens
     for split in (True, False):
         parts = planner.plan(text, PlanOptions(split_overlong=split))
-        assert all(len(part.ids) <= planner.most for part in parts)
+        assert all(len(part.ids) <= planner.max_tokens for part in parts)
         assert parts[0].masked.source.startswith("the goat")
 
 

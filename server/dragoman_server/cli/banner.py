@@ -1,7 +1,7 @@
 """What a server says of itself when it is ready."""
 
 from dragoman_server.cli.describe import human_bytes
-from dragoman_server.grpc_api.server import Server
+from dragoman_server.service.server import Server
 
 
 def banner(server: Server) -> str:
@@ -19,9 +19,9 @@ def banner(server: Server) -> str:
     security = []
     if server.settings.tls_certificate:
         security.append("TLS")
-    if server.settings.tokens:
-        security.append("tokens")
-    lines.append(f"  gRPC     {server.address}  {' and '.join(security) or 'no TLS, no tokens'}")
+    if server.settings.keys:
+        security.append("keys")
+    lines.append(f"  gRPC     {server.address}  {' and '.join(security) or 'no TLS, no keys'}")
     if server.metrics_address:
         lines.append(f"  metrics  http://{server.metrics_address}/metrics")
     return "\n".join(lines)

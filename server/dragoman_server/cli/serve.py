@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hint
 
 import typer
 
-_ADDRESSES, _MODELS, _SECURITY = "Addresses", "Models and device", "TLS and tokens"
+_ADDRESSES, _MODELS, _SECURITY = "Addresses", "Models and device", "TLS and keys"
 _LIMITS, _LIFE = "Limits", "Life cycle and log"
 
 
@@ -132,14 +132,14 @@ def serve(
         Path | None, _option(_SECURITY, "tls-certificate", "PEM, with its chain.")
     ] = None,
     tls_key: Annotated[Path | None, _option(_SECURITY, "tls-key", "PEM.")] = None,
-    tokens: Annotated[
+    keys: Annotated[
         Path | None,
-        _option(_SECURITY, "tokens", "A file of lines NAME TOKEN [MODEL,MODEL]."),
+        _option(_SECURITY, "keys", "A file of lines NAME KEY [MODEL,MODEL]."),
     ] = None,
     allow_open: Annotated[
         bool,
         _option(
-            _SECURITY, "allow-open", "Listen for others than this machine without TLS or tokens."
+            _SECURITY, "allow-open", "Listen for others than this machine without TLS or keys."
         ),
     ] = False,
     max_message_bytes: Annotated[int, _option(_LIMITS, "max-message-bytes", "Of a request.")] = 4
@@ -160,7 +160,7 @@ def serve(
     ] = 131_072,
     max_calls: Annotated[int, _option(_LIMITS, "max-calls", "Calls at a time.")] = 2048,
     max_client_calls: Annotated[
-        int, _option(_LIMITS, "max-client-calls", "Of one token, or address without tokens.")
+        int, _option(_LIMITS, "max-client-calls", "Of one key, or address without keys.")
     ] = 1024,
     max_streams: Annotated[int, _option(_LIMITS, "max-streams", "Streams at a time.")] = 512,
     bulk_window: Annotated[
@@ -195,7 +195,7 @@ def serve(
       dragoman serve models/en-pt
 
       dragoman serve models/en-pt models/en-de --listen 0.0.0.0:50051
-        --tls-certificate cert.pem --tls-key key.pem --tokens tokens.txt
+        --tls-certificate cert.pem --tls-key key.pem --keys keys.txt
 
     SIGTERM lets running calls finish for --grace seconds; a second signal ends the process at once.
     """
@@ -208,8 +208,9 @@ def _run(given: dict[str, Any]) -> NoReturn:
 
     from dragoman_server.cli.banner import banner
     from dragoman_server.errors import ServerError
-    from dragoman_server.grpc_api.server import Server
-    from dragoman_server.service import logs
+    from dragoman_server.grpc_api.listener import GrpcListener
+    from dragoman_server.service.server import Server
+    from dragoman_server.service.telemetry import logs
 
     settings = _settings(given)
     for name, allowed in (("log_format", logs.FORMATS), ("log_level", logs.LEVELS)):
@@ -218,7 +219,7 @@ def _run(given: dict[str, Any]) -> NoReturn:
     logs.set_up(given["log_format"], given["log_level"])
 
     async def run() -> int:
-        server = Server(settings)
+        server = Server(settings, [GrpcListener])
         _stop_by_signals(server)
         return await server.run(lambda server: print(banner(server), flush=True))
 

@@ -6,12 +6,14 @@ from contextlib import aclosing
 from typing import Any, Protocol
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.grpc_api.calls import BULK_RPC, Call, Calls
+from dragoman_server.grpc_api.calls import GrpcCalls
+from dragoman_server.service import responses
 from dragoman_server.service.bulk import Bulk
+from dragoman_server.service.calls import Call, Calls
 from dragoman_server.service.errors import InvalidArgumentError
-from dragoman_server.service.models import Models, ServedModel
+from dragoman_server.service.models.served import Models, ServedModel
 from dragoman_server.service.score import score
-from dragoman_server.service.translate import Job, Queueing
+from dragoman_server.service.translate import Queueing, TextTranslator
 
 _DESCRIPTOR = pb.DESCRIPTOR.services_by_name["TranslationService"]
 SERVICE: str = _DESCRIPTOR.full_name
@@ -34,14 +36,16 @@ class Handlers:
         self._flows = itertools.count(-1, -1)  # requests without one count upwards
 
     def by_name(self) -> dict[str, Any]:
-        """What gRPC is given."""
-        calls = self._calls
+        """Return gRPC's handlers of all calls."""
+        calls = GrpcCalls(self._calls)
         return {
             "Translate": calls.unary("Translate", pb.TranslateRequest, self.translate),
             "TranslateStream": calls.server_stream(
                 "TranslateStream", pb.TranslateStreamRequest, self.translate_stream
             ),
-            BULK_RPC: calls.both_streams(BULK_RPC, pb.TranslateBulkRequest, self.translate_bulk),
+            "TranslateBulk": calls.both_streams(
+                "TranslateBulk", pb.TranslateBulkRequest, self.translate_bulk
+            ),
             "Score": calls.unary("Score", pb.ScoreRequest, self.score),
             "ListModels": calls.unary("ListModels", pb.ListModelsRequest, self.list_models),
             "GetModel": calls.unary("GetModel", pb.GetModelRequest, self.get_model),
@@ -50,19 +54,19 @@ class Handlers:
     async def translate(self, request: pb.TranslateRequest, call: Call) -> pb.TranslateResponse:
         self._check_count("texts", len(request.texts))
         model = self._free_model(request, call)
-        job = Job(model, request.options, call, self._limits)
+        translator = TextTranslator(model, request.options, call, self._limits)
         fields = [f"texts[{number}]" for number in range(len(request.texts))]
-        texts = await job.plan(list(request.texts), fields)
-        return pb.TranslateResponse(translations=await job.translate(texts))
+        plan = await translator.plan(list(request.texts), fields)
+        return pb.TranslateResponse(translations=await translator.translate(plan))
 
     async def translate_stream(
         self, request: pb.TranslateStreamRequest, call: Call
     ) -> AsyncGenerator[pb.TranslateStreamResponse, None]:
         queueing = Queueing(flow=next(self._flows))  # its sentences come in several requests
         model = self._free_model(request, call)
-        job = Job(model, request.options, call, self._limits, queueing)
-        (text,) = await job.plan([request.text], ["text"])
-        async with aclosing(job.stream(text)) as events:  # its rows are free when this ends
+        translator = TextTranslator(model, request.options, call, self._limits, queueing)
+        plan = await translator.plan([request.text], ["text"])
+        async with aclosing(translator.stream(plan)) as events:  # its rows are free when this ends
             async for event in events:
                 if isinstance(event, pb.Translation):
                     yield pb.TranslateStreamResponse(translation=event)
@@ -84,13 +88,13 @@ class Handlers:
 
     async def list_models(self, request: pb.ListModelsRequest, call: Call) -> pb.ListModelsResponse:
         mine = [model for model in self._models if call.client.may_use(model.name)]
-        return pb.ListModelsResponse(models=[model.describe() for model in mine])
+        return pb.ListModelsResponse(models=[responses.describe(model) for model in mine])
 
     async def get_model(self, request: pb.GetModelRequest, call: Call) -> pb.GetModelResponse:
         if not request.model:
             raise InvalidArgumentError("model", "is empty: name one, as ListModels gives it")
         found = self._models.find(request.model, "", "", call.client.may_use)
-        return pb.GetModelResponse(model=found.describe())
+        return pb.GetModelResponse(model=responses.describe(found))
 
     def model(self, request: _Selection, call: Call) -> ServedModel:
         """The model that a request means, of those that its client may use, told its languages."""

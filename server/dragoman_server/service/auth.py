@@ -1,7 +1,7 @@
-"""Bearer tokens: who may call, and which models.
+"""Keys: who may call, and which models.
 
-A file of lines, each ``NAME TOKEN`` or ``NAME TOKEN MODEL,MODEL``; blank lines and those that begin
-with ``#`` are passed over. The name is what the log says; a token without models may use all.
+A file of lines, each ``NAME KEY`` or ``NAME KEY MODEL,MODEL``; blank lines and those that begin
+with ``#`` are passed over. The name is what the log says; a key without models may use all of them.
 """
 
 import hmac
@@ -11,52 +11,58 @@ from pathlib import Path
 
 from dragoman_server.errors import ServerError
 
-_LEAST = 16
-"""Letters of a token, so that it can't be guessed."""
+_MIN_LETTERS = 16
+"""Letters that a key has at least, so that it can't be guessed."""
 
 
 @dataclass(frozen=True)
 class Client:
+    """Who calls, where keys are asked for."""
+
     name: str
     models: frozenset[str] | None = None
-    """Those it may use; None: all."""
+    """The models that the client may use; None for all."""
 
     def may_use(self, model: str) -> bool:
+        """Whether the client may use the model of this name."""
         return self.models is None or model in self.models
 
 
-class Tokens:
+class Keys:
+    """The keys of a server, each with its client."""
+
     def __init__(self, clients: Sequence[tuple[bytes, Client]]) -> None:
         self._clients = clients
 
-    def find(self, token: str) -> Client | None:
-        """Whose token it is. Takes as long whichever it is, and where it is none."""
-        given, found = token.encode("utf-8", "surrogatepass"), None
+    def find(self, key: str) -> Client | None:
+        """Return whose key it is. Takes as long whichever it is, and where it is nobody's."""
+        given, found = key.encode("utf-8", "surrogatepass"), None
         for known, client in self._clients:
             if hmac.compare_digest(known, given):
                 found = client
         return found
 
 
-def read_tokens(path: Path) -> Tokens:
+def read_keys(path: Path) -> Keys:
+    """Read a file of keys. Raises ``ServerError`` that names the line that is wrong."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise ServerError(f"{path}: the file of tokens can't be read") from None
+        raise ServerError(f"{path}: the file of keys can't be read") from None
     clients: list[tuple[bytes, Client]] = []
     for number, line in enumerate(lines, start=1):
         fields = line.split()
         if not fields or fields[0].startswith("#"):
             continue
-        if len(fields) not in (2, 3) or len(fields[1]) < _LEAST:
+        if len(fields) not in (2, 3) or len(fields[1]) < _MIN_LETTERS:
             raise ServerError(
-                f"{path}:{number}: it must be a name, a token of at least {_LEAST} letters, and "
-                "if not all models are allowed their names, with commas"
+                f"{path}:{number}: it must be a name, a key of at least {_MIN_LETTERS} letters, "
+                "and if not all models are allowed their names, with commas"
             )
-        if any(token == fields[1].encode() for token, _ in clients):
-            raise ServerError(f"{path}:{number}: this token is there already")
+        if any(key == fields[1].encode() for key, _ in clients):
+            raise ServerError(f"{path}:{number}: this key is there already")
         models = frozenset(fields[2].split(",")) if len(fields) == 3 else None
         clients.append((fields[1].encode(), Client(fields[0], models)))
     if not clients:
-        raise ServerError(f"{path}: the file of tokens has none")
-    return Tokens(clients)
+        raise ServerError(f"{path}: the file of keys has none")
+    return Keys(clients)

@@ -1,7 +1,7 @@
 """A stream of items, each translated for itself and answered when it is done.
 
-So many items are under way as the window allows: one more is read for each answer that was sent. A
-client that does not read its answers, or an engine that is busy, thereby holds the stream back.
+As many items are under way as the window allows: one more is read for each answer that was sent. So
+a client that does not read its answers, or an engine that is busy, holds the stream back.
 """
 
 import asyncio
@@ -10,22 +10,25 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.grpc_api.calls import Call
-from dragoman_server.service.dispatch import BULK, Dispatcher
+from dragoman_server.service.admission import BULK
+from dragoman_server.service.calls import Call
+from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.errors import CallError, InternalError, OverloadedError, draining
-from dragoman_server.service.models import ServedModel
+from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.settings import Limits
-from dragoman_server.service.translate import Job, Queueing
+from dragoman_server.service.translate import Queueing, TextTranslator
 
 log = logging.getLogger("dragoman.calls")
 
 Choose = Callable[[pb.TranslateBulkRequest, Call], ServedModel]
-"""Finds the model that an item means."""
+"""Finds the model that an item of a stream means."""
 Rejected = Callable[[str], None]
 """Counts an item that was turned away, by its reason."""
 
 
 class Bulk:
+    """One bulk stream, from its first item to the last answer."""
+
     def __init__(
         self,
         choose: Choose,
@@ -48,6 +51,7 @@ class Bulk:
     async def run(
         self, requests: AsyncIterator[pb.TranslateBulkRequest]
     ) -> AsyncGenerator[pb.TranslateBulkResponse, None]:
+        """Yield the answers of all items, each when it is done."""
         reading = asyncio.create_task(self._read(requests))
         try:
             while (answer := await self._answers.get()) is not None:
@@ -90,7 +94,7 @@ class Bulk:
     async def _next(
         self, requests: AsyncIterator[pb.TranslateBulkRequest], stopping: asyncio.Future[Any]
     ) -> pb.TranslateBulkRequest | None:
-        """The next item; None at the end, an error when the server is to stop."""
+        """Wait for the next item: None at the end, an error when the server is to stop."""
         coming = asyncio.ensure_future(anext(requests, None))
         try:
             await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -117,19 +121,21 @@ class Bulk:
 
     async def _translation(self, request: pb.TranslateBulkRequest) -> pb.Translation:
         model = self._choose(request, self._call)
-        job = Job(model, request.options, self._call, self._limits, self._queueing)
-        (text,) = await job.plan([request.text], ["text"])
+        translator = TextTranslator(
+            model, request.options, self._call, self._limits, self._queueing
+        )
+        plan = await translator.plan([request.text], ["text"])
         while True:
             await self._wait_for_room(model.dispatcher)
             try:
-                (translation,) = await job.translate([text])
+                (translation,) = await translator.translate(plan)
             except OverloadedError:
                 await model.dispatcher.wait_for_room()
             else:
                 return translation
 
     async def _wait_for_room(self, dispatcher: Dispatcher) -> None:
-        """Half of the queue is for those who can't wait."""
+        """Wait until half of the queue is free: it is for those who can't wait."""
         engine, limits = dispatcher.engine, self._limits
         while (
             engine.waiting_requests > limits.max_waiting_requests // 2
@@ -141,7 +147,7 @@ class Bulk:
 def _complete(
     request: pb.TranslateBulkRequest, before: pb.TranslateBulkRequest
 ) -> pb.TranslateBulkRequest:
-    """An item with what it leaves to the one before."""
+    """Fill in what an item leaves to the one before, and return it."""
     if not (request.source_language or request.target_language or request.model):
         request.source_language = before.source_language
         request.target_language = before.target_language

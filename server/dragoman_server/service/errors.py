@@ -120,7 +120,7 @@ class CancelledByClientError(CallError):
 
 class UnauthenticatedError(CallError):
     code = StatusCode.UNAUTHENTICATED
-    reason = "NO_TOKEN"
+    reason = "NO_KEY"
 
 
 class NotAllowedError(CallError):

@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from dragoman_server.engine.core import Answer, Finish, Options
-from dragoman_server.service.results import Done
 from dragoman_server.text.faults import Examiner, Fault, cut_loop
 from dragoman_server.text.plan import Part, Planner
 from dragoman_server.text.vocabulary import Vocabulary
 
 _CAREFUL_BEAM = 4
+"""Hypotheses of a wider search, at least."""
 _CAREFUL_NGRAM = 3
+"""Tokens in a row that a wider search may not repeat."""
 
 
 class Way(Enum):
@@ -35,6 +36,17 @@ class Way(Enum):
     """With its numbers masked, and a wider search."""
     AROUND = "around"
     """In pieces, without what it keeps."""
+
+
+@dataclass(frozen=True)
+class TranslatedPart:
+    """A part with its translation."""
+
+    part: Part
+    text: str
+    """The translation, with what was masked in its place."""
+    answer: Answer
+    """What the engine said: the hypothesis of this text is the first."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Mender:
     """Whether the request says how long a translation may be: one that was ended there is what
     was asked for, whatever it looks like."""
 
-    def judge(self, part: Part, answer: Answer, way: Way) -> Done | Retry:
+    def judge(self, part: Part, answer: Answer, way: Way) -> TranslatedPart | Retry:
         """Return the translation of a part, or what is to be tried in its place."""
         tried = self._tried(part, answer)
         if not tried:
@@ -80,16 +92,16 @@ class Mender:
         text = source if fault is Fault.EMPTY else cut_loop(done.text)
         return replace(done, text=text)
 
-    def _tried(self, part: Part, answer: Answer) -> list[tuple[Done, Fault | None]]:
+    def _tried(self, part: Part, answer: Answer) -> list[tuple[TranslatedPart, Fault | None]]:
         """Return the hypotheses in which everything masked is found again, with their faults."""
         source = part.span.of(self.text)
-        found: list[tuple[Done, Fault | None]] = []
+        found: list[tuple[TranslatedPart, Fault | None]] = []
         for number, hypothesis in enumerate(answer.hypotheses):
             restored = part.masked.restore(self.target.decode(hypothesis.ids))
             if restored is None:
                 continue
             others = answer.hypotheses[:number] + answer.hypotheses[number + 1 :]
-            done = Done(part, restored, replace(answer, hypotheses=(hypothesis, *others)))
+            done = TranslatedPart(part, restored, replace(answer, hypotheses=(hypothesis, *others)))
             cut_off = self.limited and hypothesis.finish is Finish.LENGTH
             fault = None
             if self.mends and not cut_off:
@@ -123,8 +135,8 @@ def options_for(way: Way, options: Options, max_beam: int) -> Options:
     wider = replace(options, beam=beam, n_best=beam, sampling=None)
     if way is Way.NUMBERS:
         return wider
-    least = max(options.min_tokens, 1)
+    min_tokens = max(options.min_tokens, 1)
     if options.max_tokens is not None:
-        least = min(least, options.max_tokens - 1)
+        min_tokens = min(min_tokens, options.max_tokens - 1)
     ngram = options.no_repeat_ngram or _CAREFUL_NGRAM
-    return replace(wider, no_repeat_ngram=ngram, min_tokens=least)
+    return replace(wider, no_repeat_ngram=ngram, min_tokens=min_tokens)

@@ -28,7 +28,7 @@ class Limits:
     max_calls: int = 2048
     """Calls at a time."""
     max_client_calls: int = 1024
-    """Calls at a time of one token, or of one address where there are no tokens."""
+    """Calls at a time of one key, or of one address where no keys are asked for."""
     max_streams: int = 512
     """Of these, streams."""
     bulk_window: int = 64
@@ -52,10 +52,10 @@ class ServerSettings:
     """Serve what can be served where a bundle is refused."""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
-    tokens: Path | None = None
-    """A file of bearer tokens, see ``service.tokens``."""
+    keys: Path | None = None
+    """A file of keys, with a line NAME KEY [MODEL,MODEL] for each client."""
     allow_open: bool = False
-    """Listen on a public address without TLS and tokens."""
+    """Listen on a public address without TLS and keys."""
     grace: float = 30.0
     """Seconds that running requests have when the server is told to stop."""
     stall: float = 30.0
@@ -77,10 +77,10 @@ class ServerSettings:
         host, _ = split_address("listen", self.listen)
         if self.metrics:
             split_address("metrics", self.metrics)
-        is_open = self.tls_certificate is None or self.tokens is None
+        is_open = self.tls_certificate is None or self.keys is None
         if is_open and not is_local(host) and not self.allow_open:
             raise ValueError(
-                f"listen is {self.listen!r}, which others can reach: give TLS and tokens, "
+                f"listen is {self.listen!r}, which others can reach: give TLS and keys, "
                 "or --allow-open where something else protects it"
             )
 

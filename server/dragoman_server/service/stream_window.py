@@ -1,7 +1,7 @@
-"""The sentences of a stream: translated so far ahead of what was sent as a window, given in order.
+"""The sentences of a stream: translated ahead of what was sent by a window, given in order.
 
 They go to the engine in halves of the window, the next half when the one before begins to be sent:
-who reads a stream slowly holds back the engine, and not the network alone.
+a client that reads slowly holds back the engine, and not the network alone.
 """
 
 from collections import deque
@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from dragoman_server.engine.core import Answer, NewToken
-from dragoman_server.service.dispatch import Work
 from dragoman_server.service.errors import OverloadedError
+from dragoman_server.service.work import Work
 
 S = TypeVar("S")
 
 
-class Ahead(Generic[S]):
-    """As a context manager: what is under way is cancelled at the end."""
+class StreamWindow(Generic[S]):
+    """Sentences under way. As a context manager: what is left is cancelled at the end."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Ahead(Generic[S]):
         self._reached = -1
         self._submitted: list[_InOrder] = []
 
-    def __enter__(self) -> "Ahead[S]":
+    def __enter__(self) -> "StreamWindow[S]":
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -41,7 +41,7 @@ class Ahead(Generic[S]):
             half.work.leave()
 
     async def next(self, sentence: int) -> NewToken | Answer:
-        """A sentence's next token, and at last its answer."""
+        """Wait for a sentence's next token, and at last its answer."""
         half, within = divmod(sentence, self._size)
         if sentence > self._reached:
             self._reached = sentence

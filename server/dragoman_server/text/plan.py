@@ -30,8 +30,8 @@ _OBJECT = "\N{OBJECT REPLACEMENT CHARACTER}"
 class OverlongError(ValueError):
     """A sentence that is longer than the model takes, where that is not to be mended."""
 
-    def __init__(self, tokens: int, most: int) -> None:
-        super().__init__(f"has a sentence of {tokens} tokens: the model takes {most}")
+    def __init__(self, tokens: int, max_tokens: int) -> None:
+        super().__init__(f"has a sentence of {tokens} tokens: the model takes {max_tokens}")
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Planner:
 
     vocabulary: Vocabulary
     language: str
-    most: int
-    """Tokens of a sentence, without the end token."""
+    max_tokens: int
+    """Most source tokens of a sentence, without the end token and those of languages."""
     before: tuple[int, ...] = ()
     """What every source begins with: tokens of languages. The limit does not count them."""
     masks: MaskSet = NAMES
@@ -105,7 +105,9 @@ class Planner:
         if masked is None:
             return None
         ids = self.vocabulary.encode(masked.source)
-        return Part(part.span, masked, (*self.before, *ids)) if len(ids) <= self.most else None
+        return (
+            Part(part.span, masked, (*self.before, *ids)) if len(ids) <= self.max_tokens else None
+        )
 
     def _parts(self, text: str, span: Span, kept: Sequence[Span], *, may_split: bool) -> list[Part]:
         """A span as one part, or where it can't be masked or is too long, as several."""
@@ -115,15 +117,15 @@ class Planner:
         masked = mask(text, span, kept, self.masks)
         if masked is not None:
             ids = self.vocabulary.encode(masked.source)
-            if len(ids) <= self.most:
+            if len(ids) <= self.max_tokens:
                 return [Part(span, masked, (*self.before, *ids))]
             if not may_split and not self._fits(span.of(text)):
-                raise OverlongError(len(ids), self.most)
+                raise OverlongError(len(ids), self.max_tokens)
             split = self._split(text, span, kept) if may_split else []
             # Else it is the names that are too long: longer than what they stand for.
             smaller = split if len(split) > 1 else smaller
             if smaller == [span]:  # a letter
-                raise OverlongError(len(ids), self.most)
+                raise OverlongError(len(ids), self.max_tokens)
         return [
             part
             for each in smaller
@@ -143,7 +145,7 @@ class Planner:
         return [Span(places[part.start], places[part.end]) for part in parts]
 
     def _fits(self, text: str) -> bool:
-        return len(self.vocabulary.encode(text)) <= self.most
+        return len(self.vocabulary.encode(text)) <= self.max_tokens
 
 
 def _with_words(text: str, span: Span, cuts: Sequence[Span]) -> list[Span]:
@@ -159,16 +161,19 @@ class Joined:
     """Of each part's translation."""
 
 
-def join(text: str, parts: Sequence[Part], translations: Iterable[str]) -> Joined:
-    """The text with translations in place of its parts."""
+def join(
+    text: str, parts: Sequence[Part], translations: Iterable[str], within: Span | None = None
+) -> Joined:
+    """Return a text, or a span of it, with translations in place of its parts."""
+    outer = within or Span(0, len(text))
     pieces: list[str] = []
     spans: list[Span] = []
-    length, done = 0, 0
+    length, done = 0, outer.start
     for part, translation in zip(parts, translations, strict=True):
         gap = text[done : part.span.start]
         pieces += [gap, translation]
         start = length + len(gap)
         spans.append(Span(start, start + len(translation)))
         length, done = spans[-1].end, part.span.end
-    pieces.append(text[done:])
+    pieces.append(text[done : outer.end])
     return Joined("".join(pieces), spans)

@@ -26,7 +26,7 @@ LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 REJECTIONS = (
     *("QUEUE_FULL", "TOO_MANY_CALLS", "DEADLINE_UNREACHABLE"),
     *("STARTING", "DRAINING", "ENGINE_STOPPED"),
-    *("NO_TOKEN", "WRONG_TOKEN", "NOT_ALLOWED"),
+    *("NO_KEY", "WRONG_KEY", "NOT_ALLOWED"),
 )
 """Reasons for which a call is turned away before it reaches an engine."""
 RETRIES = ("masks", "empty", "loop", "numbers")
@@ -40,7 +40,7 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    def __init__(self, rpcs: Sequence[str], registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._engines: dict[str, Engine] = {}
 
@@ -107,13 +107,16 @@ class Metrics:
         self.ready = gauge("ready", "1 while the server takes requests.")
         self.models = Info("dragoman_model", "The models loaded.", ["model"], registry=registry)
         registry.register(_EngineGauges(self._engines))
+        for reason in REJECTIONS:
+            self.rejected.labels(reason)
+
+    def add_rpcs(self, rpcs: Iterable[str]) -> None:
+        """Have the series of these calls from the start."""
         for rpc in rpcs:
             self.in_flight.labels(rpc)
             self.duration.labels(rpc)
             for code in StatusCode:
                 self.requests.labels(rpc, code.name)
-        for reason in REJECTIONS:
-            self.rejected.labels(reason)
 
     def add_model(self, name: str, engine: Engine) -> None:
         manifest = engine.manifest

@@ -9,11 +9,11 @@ from pathlib import Path
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.errors import BundleError, ServerError
 from dragoman_server.runtime.golden_check import replay
-from dragoman_server.service.directions import Directions
 from dragoman_server.service.dispatch import Dispatcher
-from dragoman_server.service.metrics import Metrics
-from dragoman_server.service.models import Models, ServedModel
+from dragoman_server.service.models.directions import Directions
+from dragoman_server.service.models.served import Models, ServedModel
 from dragoman_server.service.settings import ServerSettings
+from dragoman_server.service.telemetry.metrics import Metrics
 from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.languages import parse
 from dragoman_server.text.masks import MaskSet

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.bundle.reading import Bundle
-from dragoman_server.service.directions import Direction, Directions
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.errors import (
     InvalidArgumentError,
@@ -13,6 +11,7 @@ from dragoman_server.service.errors import (
     NotAllowedError,
     NotFoundError,
 )
+from dragoman_server.service.models.directions import Direction, Directions
 from dragoman_server.text.faults import Examiner, examiner_for
 from dragoman_server.text.languages import Tag, parse
 from dragoman_server.text.plan import Planner
@@ -43,6 +42,11 @@ class ServedModel:
     def name(self) -> str:
         return self.bundle.manifest.name
 
+    @property
+    def end(self) -> int:
+        """The id of the end token."""
+        return self.bundle.manifest.special_ids.end
+
     def towards(self, source: str, target: str) -> "ServedModel":
         """The same model, told which languages are wanted."""
         wanted = _tag("source_language", source), _tag("target_language", target)
@@ -52,7 +56,7 @@ class ServedModel:
                 self.planner,
                 language=chosen.source_language,
                 before=chosen.before,
-                most=self.planner.most - len(chosen.before),
+                max_tokens=self.planner.max_tokens - len(chosen.before),
             )
             self._towards[chosen] = replace(
                 self,
@@ -61,22 +65,6 @@ class ServedModel:
                 start=chosen.start,
             )
         return self._towards[chosen]
-
-    def describe(self) -> pb.Model:
-        manifest, engine = self.bundle.manifest, self.dispatcher.engine
-        return pb.Model(
-            name=manifest.name,
-            version=manifest.version,
-            source_language=manifest.source_language,
-            target_language=manifest.target_language,
-            precision=manifest.precision,
-            device=engine.settings.device,
-            max_source_tokens=manifest.max_source_tokens,
-            max_target_tokens=manifest.max_target_tokens,
-            max_beam_size=engine.settings.max_beam,
-            rows=engine.resolved.lanes * engine.resolved.rows_per_lane,
-            licence=manifest.licence,
-        )
 
 
 class Models:
@@ -115,7 +103,7 @@ class Models:
             )
         allowed = [model for model in fitting if may_use(model.name)]
         if not allowed:
-            raise NotAllowedError("this token may not use the model")
+            raise NotAllowedError("this key may not use the model")
         if len(allowed) > 1 and not all(tag.language for tag in wanted):
             raise InvalidArgumentError(
                 "model", "is not given, and there are several: name one, or both languages"

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import prometheus_client
 
 from dragoman_server.errors import ServerError
-from dragoman_server.service.metrics import Metrics
 from dragoman_server.service.settings import join_address, split_address
+from dragoman_server.service.telemetry.metrics import Metrics
 
 
 @contextmanager

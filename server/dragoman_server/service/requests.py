@@ -1,11 +1,14 @@
-"""Between the messages of the wire and the nouns of the engine."""
+"""From the messages of a request to the nouns of the text and of the engine.
+
+What a client asked for and can't have is an ``InvalidArgumentError`` that names the field as the
+wire calls it.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.engine.core import MAX_SUPPRESSED, Finish, Hypothesis, Options, Sampling
-from dragoman_server.engine.jobs import SentenceError
+from dragoman_server.engine.core import MAX_SUPPRESSED, FieldError, Options, Sampling
 from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.text.plan import PlanOptions
 from dragoman_server.text.vocabulary import Vocabulary
@@ -25,16 +28,15 @@ _WIRE_NAMES = {
     "min_tokens": "options.min_tokens",
     "max_tokens": "options.max_tokens",
 }
-"""What the engine calls it, and the wire."""
-_FINISH = {Finish.END: pb.FINISH_REASON_END, Finish.LENGTH: pb.FINISH_REASON_LENGTH}
+"""The fields of the wire, by what the engine calls them."""
 
 
 def engine_options(options: pb.Options, target: Vocabulary, max_target_tokens: int) -> Options:
-    """Raises ``InvalidArgumentError`` naming the field."""
-    for name, most in (("max_tokens", max_target_tokens), ("min_tokens", max_target_tokens - 1)):
-        if getattr(options, name) > most:
+    """Return the options of the engine that a request asks for."""
+    for name, limit in (("max_tokens", max_target_tokens), ("min_tokens", max_target_tokens - 1)):
+        if getattr(options, name) > limit:
             raise InvalidArgumentError(
-                f"options.{name}", f"is {getattr(options, name)}: the limit is {most}"
+                f"options.{name}", f"is {getattr(options, name)}: the limit is {limit}"
             )
     given = {
         "beam": _set(options, "beam_size"),
@@ -52,61 +54,54 @@ def engine_options(options: pb.Options, target: Vocabulary, max_target_tokens: i
             suppressed=tuple(_suppressed(options.suppressed_pieces, target)),
             alignment=options.alignment,
         )
-    except ValueError as error:
-        name, _, problem = str(error).partition(" ")
-        raise InvalidArgumentError(_WIRE_NAMES.get(name, f"options.{name}"), problem) from None
+    except FieldError as error:
+        raise wire_error(error, f"options.{error.field}") from None
+
+
+def score_options(request: pb.ScoreRequest) -> Options:
+    """Return the options of the engine that a request for scores asks for."""
+    if not request.HasField("length_penalty"):
+        return Options()
+    try:
+        return Options(length_penalty=request.length_penalty)
+    except FieldError as error:
+        raise InvalidArgumentError(error.field, error.problem) from None
 
 
 def plan_options(options: pb.Options) -> PlanOptions:
+    """Return how the texts of a request are to be taken apart."""
     if options.overlong not in pb.OverlongPolicy.values():
         raise InvalidArgumentError(
             "options.overlong", f"is {options.overlong}, which means nothing"
         )
     return PlanOptions(
-        split_sentences=not options.HasField("split_sentences") or options.split_sentences,
-        keep=not options.HasField("keep_untranslatable") or options.keep_untranslatable,
+        split_sentences=is_on(options, "split_sentences"),
+        keep=is_on(options, "keep_untranslatable"),
         split_overlong=options.overlong != pb.OVERLONG_POLICY_ERROR,
     )
 
 
-def check_tokens(field: str, tokens: int, most: int) -> None:
-    """Of a request, together."""
-    if tokens > most:
+def is_on(options: pb.Options, name: str) -> bool:
+    """Return a switch of the options that is on where a client says nothing."""
+    return not options.HasField(name) or bool(getattr(options, name))
+
+
+def check_tokens(field: str, tokens: int, max_tokens: int) -> None:
+    """Refuse a request whose texts have too many source tokens together."""
+    if tokens > max_tokens:
         raise InvalidArgumentError(
-            field, f"has {tokens} tokens: the limit of a request is {most}", reason="TOO_LARGE"
+            field,
+            f"has {tokens} tokens: the limit of a request is {max_tokens}",
+            reason="TOO_LARGE",
         )
 
 
-def wire_error(error: SentenceError, where: str) -> InvalidArgumentError:
-    """What the engine says of a sentence, in the words of the wire; ``where`` has the text."""
-    return InvalidArgumentError(_WIRE_NAMES.get(error.field, where), error.problem)
+def wire_error(error: FieldError, otherwise: str) -> InvalidArgumentError:
+    """Return what the engine refuses in the words of the wire.
 
-
-def finish_reason(finish: Finish) -> pb.FinishReason:
-    return _FINISH[finish]
-
-
-def token_scores(hypothesis: Hypothesis, target: Vocabulary, end: int) -> list[pb.TokenScore]:
-    return [
-        pb.TokenScore(piece=target.piece(token), log_prob=log_prob)
-        for token, log_prob in zip((*hypothesis.ids, end), hypothesis.token_log_probs, strict=True)
-    ]
-
-
-def alignment(
-    hypothesis: Hypothesis,
-    source_ids: Sequence[int],
-    source: Vocabulary,
-    target: Vocabulary,
-    end: int,
-) -> pb.Alignment | None:
-    if hypothesis.alignment is None:
-        return None
-    return pb.Alignment(
-        source_pieces=[source.piece(token) for token in (*source_ids, end)],
-        target_pieces=[target.piece(token) for token in (*hypothesis.ids, end)],
-        rows=[pb.AlignmentRow(weights=row) for row in hypothesis.alignment.tolist()],
-    )
+    ``otherwise`` is the field for what has no name of its own there, such as a text's tokens.
+    """
+    return InvalidArgumentError(_WIRE_NAMES.get(error.field, otherwise), error.problem)
 
 
 def _set(options: pb.Options | pb.Sampling, name: str) -> Any:

@@ -1,0 +1,1 @@
+"""The models of a server: loaded, chosen by name or languages, and told which are wanted."""

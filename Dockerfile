@@ -71,7 +71,7 @@ RUN apt-get update \
     && mkdir /models
 COPY --from=gpu-packages /opt/dragoman /opt/dragoman
 # Nothing is written at run time, so that the root can be read-only. A server that is reachable wants
-# TLS and tokens, or to be told DRAGOMAN_ALLOW_OPEN=true by whoever protects it otherwise.
+# TLS and keys, or to be told DRAGOMAN_ALLOW_OPEN=true by whoever protects it otherwise.
 # onnxruntime from 1.29 on sends usage data to its makers unless told not to.
 # No bundle is inside: the default model is int8, and CUDA needs float16. Mount one, and name it in
 # DRAGOMAN_BUNDLES.

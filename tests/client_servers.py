@@ -1,4 +1,4 @@
-"""What tests of the SDK and the command need: certificates, tokens, servers that say one thing."""
+"""What tests of the SDK and the command need: certificates, keys, servers that say one thing."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ from dragoman.v1.translation_pb2_grpc import (
 )
 from service_running import PATIENCE
 
-TOKEN = "0123456789abcdef"  # noqa: S105 - of a test
+KEY = "0123456789abcdef"
 COMMAND = (sys.executable, "-W", "error", "-m", "dragoman_cli")
 # Python's own way to change a process before it begins forks gRPC's threads too, and they complain.
 SMALL_FILES = ("bash", "-c", 'ulimit -f 1 && exec "$@"', "bash")

@@ -1,4 +1,4 @@
-"""Every call of both clients against a real server: results, options, errors, TLS and tokens."""
+"""Every call of both clients against a real server: results, options, errors, TLS and keys."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from grpc import StatusCode
 
-from client_servers import TOKEN, make_certificate, nobody
+from client_servers import KEY, make_certificate, nobody
 from dragoman_client import (
     TLS,
     Alignment,
@@ -231,10 +231,10 @@ def test_what_is_no_address_is_refused(kind: Any, address: str) -> None:
         kind(address)
 
 
-@pytest.mark.parametrize("token", ["", "two\nlines", "ünïcode"])
-def test_what_is_no_token_is_refused(token: str) -> None:
-    with pytest.raises(ConfigurationError, match="token"):
-        Client(token=token)
+@pytest.mark.parametrize("key", ["", "two\nlines", "ünïcode"])
+def test_what_is_no_key_is_refused(key: str) -> None:
+    with pytest.raises(ConfigurationError, match="key"):
+        Client(key=key)
 
 
 def test_a_client_that_is_closed_says_so(running: Running) -> None:
@@ -358,12 +358,12 @@ def _check_held_back(running: Running, before: float) -> None:
 
 
 def _decoded(running: Running) -> float:
-    """Tokens, of the server's life."""
+    """Keys, of the server's life."""
     return running.metric('dragoman_target_tokens_total{model="en-pt"}')
 
 
 class Secured:
-    """A server with TLS and tokens."""
+    """A server with TLS and keys."""
 
     def __init__(self, running: Running, certificate: Path, other: Path) -> None:
         self.address = running.server.address
@@ -378,22 +378,22 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     directory = tmp_path_factory.mktemp("secured")
     certificate, key = make_certificate(directory / "server")
     other, _ = make_certificate(directory / "other")
-    tokens = directory / "tokens"
-    tokens.write_text(f"me {TOKEN}\nguest {TOKEN[::-1]} another-model\n")
-    settings = settings_for(MODEL, tls_certificate=certificate, tls_key=key, tokens=tokens)
+    keys = directory / "keys"
+    keys.write_text(f"me {KEY}\nguest {KEY[::-1]} another-model\n")
+    settings = settings_for(MODEL, tls_certificate=certificate, tls_key=key, keys=keys)
     with serving(settings) as running:
         yield Secured(running, certificate, other)
 
 
-def test_tls_and_a_token(secured: Secured) -> None:
-    with Client(secured.address, tls=secured.tls, token=TOKEN) as client:
+def test_tls_and_a_key(secured: Secured) -> None:
+    with Client(secured.address, tls=secured.tls, key=KEY) as client:
         assert client.translate("Hello.").text == "Olá."
         assert [each.text for each in _texts(client.translate_many(["Hello."]))] == ["Olá."]
         assert "".join(client.stream("Hello.")) == "Olá."
         assert client.health()
 
     async def run() -> str:
-        async with AsyncClient(secured.address, tls=secured.tls, token=TOKEN) as client:
+        async with AsyncClient(secured.address, tls=secured.tls, key=KEY) as client:
             many = [each async for each in client.translate_many(["Hello."])]
             assert [each.text for each in _texts(many)] == ["Olá."]
             return (await client.translate("Hello.")).text
@@ -408,17 +408,17 @@ def _texts(results: Any) -> Iterator[Translation]:
 
 
 @pytest.mark.parametrize(
-    ("token", "kind", "reason"),
+    ("key", "kind", "reason"),
     [
-        (None, AuthenticationError, "NO_TOKEN"),
-        ("not-one-that-is-known", AuthenticationError, "WRONG_TOKEN"),
-        (TOKEN[::-1], PermissionDeniedError, "NOT_ALLOWED"),
+        (None, AuthenticationError, "NO_KEY"),
+        ("not-one-that-is-known", AuthenticationError, "WRONG_KEY"),
+        (KEY[::-1], PermissionDeniedError, "NOT_ALLOWED"),
     ],
 )
-def test_without_a_token_that_is_known(
-    secured: Secured, token: str | None, kind: type[CallError], reason: str
+def test_without_a_key_that_is_known(
+    secured: Secured, key: str | None, kind: type[CallError], reason: str
 ) -> None:
-    with Client(secured.address, tls=secured.tls, token=token) as client:
+    with Client(secured.address, tls=secured.tls, key=key) as client:
         for call in (
             lambda: client.translate("Hello.", model="en-pt"),
             lambda: next(client.stream("Hello.", model="en-pt")),
@@ -427,7 +427,7 @@ def test_without_a_token_that_is_known(
             with pytest.raises(kind) as raised:
                 call()
             assert raised.value.reason == reason
-            assert token is None or token not in str(raised.value)
+            assert key is None or key not in str(raised.value)
         assert client.health()  # needs none
 
 
@@ -456,7 +456,7 @@ def test_who_speaks_without_tls_to_a_server_with_it_gets_an_error(secured: Secur
 
 
 def _client(address: str, tls: TLS | None) -> Client:
-    return Client(address, tls=tls, token=TOKEN, retries=ONCE)
+    return Client(address, tls=tls, key=KEY, retries=ONCE)
 
 
 def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from client_servers import (
     COMMAND,
+    KEY,
     SMALL_FILES,
-    TOKEN,
     dragoman,
     error_of,
     make_certificate,
@@ -276,12 +276,12 @@ def test_what_listens_is_no_server_of_ours(running: Running) -> None:
     assert running.server.metrics_address in error_of(run, 3)
 
 
-def test_tls_and_tokens(tmp_path: Path) -> None:
+def test_tls_and_keys(tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path / "server")
     old, old_key = make_certificate(tmp_path / "old", expired=True)
     other, _ = make_certificate(tmp_path / "other")
-    tokens = tmp_path / "tokens"
-    tokens.write_text(f"me {TOKEN}\n")
+    keys = tmp_path / "keys"
+    keys.write_text(f"me {KEY}\n")
 
     def run(address: str, roots: Path, *more: str) -> subprocess.CompletedProcess[bytes]:
         # Its name is that of the certificate; the system says who that is, in numbers.
@@ -289,13 +289,13 @@ def test_tls_and_tokens(tmp_path: Path) -> None:
         asked = ("models", "--json", "--address", name, "--root-certificates", roots, *more)
         return dragoman(*asked)
 
-    secured = settings_for(MODEL, tls_certificate=certificate, tls_key=key, tokens=tokens)
+    secured = settings_for(MODEL, tls_certificate=certificate, tls_key=key, keys=keys)
     with serving(secured) as running:
         address = running.server.address
-        assert json.loads(run(address, certificate, "--token", TOKEN).stdout)[0]["name"] == "en-pt"
-        assert "DRAGOMAN_TOKEN" in error_of(run(address, certificate), 2)
-        assert "DRAGOMAN_TOKEN" in error_of(run(address, certificate, "--token", "x" * 16), 2)
-        assert "not trusted (self-signed" in error_of(run(address, other, "--token", TOKEN), 3)
+        assert json.loads(run(address, certificate, "--key", KEY).stdout)[0]["name"] == "en-pt"
+        assert "DRAGOMAN_KEY" in error_of(run(address, certificate), 2)
+        assert "DRAGOMAN_KEY" in error_of(run(address, certificate, "--key", "x" * 16), 2)
+        assert "not trusted (self-signed" in error_of(run(address, other, "--key", KEY), 3)
         plain = dragoman("models", "--address", address)
         assert "give --tls" in error_of(plain, 3)
         by_number = dragoman("models", "--address", address, "--root-certificates", certificate)

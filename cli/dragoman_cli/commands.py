@@ -10,10 +10,10 @@ import typer
 from dragoman_cli.endpoint_options import (
     DEFAULT_ADDRESS,
     AddressOption,
+    KeyOption,
     RootsOption,
     TimeoutOption,
     TlsOption,
-    TokenOption,
     connected,
 )
 from dragoman_client._errors import ConfigurationError
@@ -45,7 +45,7 @@ ModelOption = Annotated[
 def models(
     as_json: Annotated[bool, typer.Option("--json", help="A JSON array.")] = False,
     address: AddressOption = DEFAULT_ADDRESS,
-    token: TokenOption = None,
+    key: KeyOption = None,
     tls: TlsOption = False,
     root_certificates: RootsOption = None,
     timeout: TimeoutOption = 60.0,
@@ -54,7 +54,7 @@ def models(
 
     Example: dragoman models --address localhost:50051
     """
-    with connected(address, token, tls, root_certificates, timeout) as client:
+    with connected(address, key, tls, root_certificates, timeout) as client:
         found = client.models()
     if as_json:
         typer.echo(json.dumps([asdict(model) for model in found], indent=2))
@@ -79,7 +79,7 @@ def models(
 
 def health(
     address: AddressOption = DEFAULT_ADDRESS,
-    token: TokenOption = None,
+    key: KeyOption = None,
     tls: TlsOption = False,
     root_certificates: RootsOption = None,
     timeout: TimeoutOption = 5.0,
@@ -90,7 +90,7 @@ def health(
 
     Example: dragoman health --address localhost:50051
     """
-    with connected(address, token, tls, root_certificates, timeout) as client:
+    with connected(address, key, tls, root_certificates, timeout) as client:
         serving = client.health()
     typer.echo("serving" if serving else "not serving")
     if not serving:
@@ -107,7 +107,7 @@ def score(
     target: TargetOption = None,
     model: ModelOption = None,
     address: AddressOption = DEFAULT_ADDRESS,
-    token: TokenOption = None,
+    key: KeyOption = None,
     tls: TlsOption = False,
     root_certificates: RootsOption = None,
     timeout: TimeoutOption = 60.0,
@@ -117,7 +117,7 @@ def score(
     Example: dragoman score "Good morning." "Bom dia." "Boa noite."
     """
     pairs = [(source_text, translation) for translation in translations]
-    with connected(address, token, tls, root_certificates, timeout) as client:
+    with connected(address, key, tls, root_certificates, timeout) as client:
         scores = client.score(
             pairs, source=source, target=target, model=model, token_scores=as_json
         )
@@ -137,7 +137,7 @@ def alignment(
     target: TargetOption = None,
     model: ModelOption = None,
     address: AddressOption = DEFAULT_ADDRESS,
-    token: TokenOption = None,
+    key: KeyOption = None,
     tls: TlsOption = False,
     root_certificates: RootsOption = None,
     timeout: TimeoutOption = 60.0,
@@ -150,7 +150,7 @@ def alignment(
     from dragoman_cli.pictures import check_picture
 
     check_picture(output)
-    with connected(address, token, tls, root_certificates, timeout) as client:
+    with connected(address, key, tls, root_certificates, timeout) as client:
         translated = client.translate(
             text, source=source, target=target, model=model, options=Options(alignment=True)
         )

@@ -31,11 +31,11 @@ AddressOption = Annotated[
         help="Where the server is; several are used in turns.",
     ),
 ]
-TokenOption = Annotated[
+KeyOption = Annotated[
     str | None,
     typer.Option(
-        "--token",
-        envvar="DRAGOMAN_TOKEN",
+        "--key",
+        envvar="DRAGOMAN_KEY",
         rich_help_panel=_PANEL,
         help="Better in the environment, where others don't see it.",
         show_envvar=True,
@@ -67,11 +67,11 @@ _NO_CONNECTION = "; last error: "
 
 @contextmanager
 def connected(
-    address: str, token: str | None, tls: bool, roots: Path | None, timeout: float
+    address: str, key: str | None, tls: bool, roots: Path | None, timeout: float
 ) -> Iterator[Client]:
     secure = TLS(root_certificates=roots) if tls or roots else None
     addresses = [each.strip() for each in address.split(",")]
-    with Client(*addresses, tls=secure, token=token, timeout=timeout) as client:
+    with Client(*addresses, tls=secure, key=key, timeout=timeout) as client:
         try:
             yield client
         except CallError as error:
@@ -84,7 +84,7 @@ def _with_advice(error: CallError, address: str, tls: bool, roots: Path | None) 
     if isinstance(error, NotFoundError):
         return f"{error}; 'dragoman models' shows what there is"
     if isinstance(error, AuthenticationError):
-        return f"{error}; give yours with --token or DRAGOMAN_TOKEN"
+        return f"{error}; give yours with --key or DRAGOMAN_KEY"
     if isinstance(error, TimedOutError):
         return f"no answer from {address} in time; try again later, or with a longer --timeout"
     if isinstance(error, ServerError) and error.request_id:

@@ -16,10 +16,10 @@ from dragoman_cli.commands import ModelOption, SourceOption, TargetOption
 from dragoman_cli.endpoint_options import (
     DEFAULT_ADDRESS,
     AddressOption,
+    KeyOption,
     RootsOption,
     TimeoutOption,
     TlsOption,
-    TokenOption,
     connected,
 )
 from dragoman_cli.line_files import (
@@ -77,7 +77,7 @@ def translate(
     target: TargetOption = None,
     model: ModelOption = None,
     address: AddressOption = DEFAULT_ADDRESS,
-    token: TokenOption = None,
+    key: KeyOption = None,
     tls: TlsOption = False,
     root_certificates: RootsOption = None,
     timeout: TimeoutOption = 60.0,
@@ -107,7 +107,7 @@ def translate(
         raise ConfigurationError("--stream is for the terminal: without --file, --output, --json")
     options = Options(beam_size=beam, alternatives=alternatives, max_tokens=max_tokens)
     asked = {"source": source, "target": target, "model": model, "options": options}
-    with connected(address, token, tls, root_certificates, timeout) as client:
+    with connected(address, key, tls, root_certificates, timeout) as client:
         if stream:
             _stream(client, texts, asked)
         elif not _lines(client, texts, file, output, resume, as_json, asked):

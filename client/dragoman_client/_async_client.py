@@ -14,7 +14,7 @@ from dragoman_client import _results
 from dragoman_client._async_many import AsyncMany
 from dragoman_client._connection import HEALTH, TLS, Endpoint, checked_timeout, open_async_channels
 from dragoman_client._errors import CallError, TimedOutError
-from dragoman_client._messages import Job
+from dragoman_client._messages import RequestBuilder
 from dragoman_client._options import Options
 from dragoman_client._results import Model, Score, Translation
 from dragoman_client._retries import Retries
@@ -37,13 +37,11 @@ class AsyncClient:
         self,
         *addresses: str,
         tls: TLS | None = None,
-        token: str | None = None,
+        key: str | None = None,
         timeout: float = 60.0,
         retries: Retries = Retries(),  # noqa: B008 - frozen
     ) -> None:
-        self._channels = open_async_channels(
-            Endpoint(addresses or ("localhost:50051",), tls, token)
-        )
+        self._channels = open_async_channels(Endpoint(addresses or ("localhost:50051",), tls, key))
         self._timeout = checked_timeout(timeout)
         self._retries = retries
 
@@ -89,7 +87,7 @@ class AsyncClient:
         timeout: float | None = None,
     ) -> list[Translation]:
         """Translate texts in one call, all or none."""
-        request = Job(source, target, model, options).translate(texts)
+        request = RequestBuilder(source, target, model, options).translate(texts)
         if not request.texts:
             return []
         response: pb.TranslateResponse = await self._call(
@@ -112,7 +110,7 @@ class AsyncClient:
 
         ``ended`` is given the whole of it, with score and counts, after the last piece.
         """
-        request = Job(source, target, model, options).stream(text)
+        request = RequestBuilder(source, target, model, options).stream(text)
         until = self._until(timeout)
         attempt = 1
         while True:
@@ -151,8 +149,8 @@ class AsyncClient:
         away is waited for, or another one asked; nothing is lost or comes twice. ``texts`` is
         read as far ahead as the window.
         """
-        job = Job(source, target, model, options)
-        many = AsyncMany(texts, job, window, self._retries)
+        builder = RequestBuilder(source, target, model, options)
+        many = AsyncMany(texts, builder, window, self._retries)
         return many.results(
             lambda requests: self._stub().TranslateBulk(
                 requests, metadata=self._channels.endpoint.metadata(), wait_for_ready=False
@@ -171,7 +169,9 @@ class AsyncClient:
         timeout: float | None = None,
     ) -> list[Score]:
         """How probable translations are: pairs of a sentence and its translation."""
-        request = Job(source, target, model, None).score(pairs, length_penalty, token_scores)
+        request = RequestBuilder(source, target, model, None).score(
+            pairs, length_penalty, token_scores
+        )
         if not request.pairs:
             return []
         response: pb.ScoreResponse = await self._call(

@@ -10,7 +10,14 @@ import grpc
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client._errors import CallError
-from dragoman_client._messages import Job, check_many, ended_early, is_of_one_item, not_text, result
+from dragoman_client._messages import (
+    RequestBuilder,
+    check_many,
+    ended_early,
+    is_of_one_item,
+    not_text,
+    result,
+)
 from dragoman_client._results import Translation
 from dragoman_client._retries import Interruptions, Retries, is_passing
 from dragoman_client._statuses import from_rpc_error
@@ -23,13 +30,13 @@ class AsyncMany:
     def __init__(
         self,
         texts: Iterable[str] | AsyncIterable[str],
-        job: Job,
+        builder: RequestBuilder,
         window: int,
         retries: Retries,
     ) -> None:
         check_many(texts, window)
         self._texts = texts
-        self._job = job
+        self._builder = builder
         self._interruptions = Interruptions(retries)
         self._window = Window(window)
         self._changed = asyncio.Condition()
@@ -79,7 +86,7 @@ class AsyncMany:
         try:
             async with aclosing(_each(self._texts)) as texts:
                 async for text in texts:
-                    self._job.check_item(text)
+                    self._builder.check_item(text)
                     async with self._changed:
                         await self._changed.wait_for(lambda: self._window.has_room)
                         self._window.add(text)
@@ -120,7 +127,7 @@ class AsyncMany:
             item = self._window.next_unsent()
             if item is None:
                 return
-            yield self._job.item(*item, first=first)
+            yield self._builder.item(*item, first=first)
             first = False
 
     async def _next_stream(self) -> int:

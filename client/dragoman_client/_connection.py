@@ -1,4 +1,4 @@
-"""Channels to servers: addresses, TLS, token, and what every call sends along."""
+"""Channels to servers: addresses, TLS, key, and what every call sends along."""
 
 import itertools
 import os
@@ -49,7 +49,7 @@ class Endpoint:
 
     addresses: tuple[str, ...]
     tls: TLS | None
-    token: str | None
+    key: str | None
 
     def __post_init__(self) -> None:
         if not self.addresses:
@@ -61,10 +61,10 @@ class Endpoint:
                 raise ConfigurationError(
                     f"{address!r} is a page's address: leave out what is before the name"
                 )
-        if self.token is not None and (
-            not self.token or not self.token.isascii() or not self.token.isprintable()
+        if self.key is not None and (
+            not self.key or not self.key.isascii() or not self.key.isprintable()
         ):
-            raise ConfigurationError("the token is not one line of ASCII letters")
+            raise ConfigurationError("the key is not one line of ASCII letters")
 
     @property
     def options(self) -> list[tuple[str, Any]]:
@@ -89,8 +89,8 @@ class Endpoint:
     def metadata(self) -> list[tuple[str, str]]:
         """Of one call. Each has an id, under which the server's log has it."""
         found = [("x-request-id", os.urandom(8).hex())]
-        if self.token:
-            found.append(("authorization", f"Bearer {self.token}"))
+        if self.key:
+            found.append(("authorization", f"Bearer {self.key}"))
         return found
 
 

@@ -5,8 +5,8 @@
     └── CallError                    a call that ended otherwise than well
         ├── InvalidRequestError      a field is wrong; .field says which
         ├── NotFoundError            no such model, or no model of these languages
-        ├── AuthenticationError      no token, or not a known one
-        ├── PermissionDeniedError    a token that may not do this
+        ├── AuthenticationError      no key, or not a known one
+        ├── PermissionDeniedError    a key that may not do this
         ├── OverloadedError          the server is full; .retry_after says when to come back
         ├── UnavailableError         no server there, or it starts or stops
         ├── ModelRefusedError        the model could not be loaded

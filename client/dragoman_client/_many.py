@@ -12,7 +12,14 @@ import grpc
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client._errors import CallError
-from dragoman_client._messages import Job, check_many, ended_early, is_of_one_item, not_text, result
+from dragoman_client._messages import (
+    RequestBuilder,
+    check_many,
+    ended_early,
+    is_of_one_item,
+    not_text,
+    result,
+)
 from dragoman_client._results import Translation
 from dragoman_client._retries import Interruptions, Retries, is_passing
 from dragoman_client._statuses import from_rpc_error
@@ -23,10 +30,12 @@ Open = Callable[[Iterator[pb.TranslateBulkRequest]], Any]
 
 
 class Many:
-    def __init__(self, texts: Iterable[str], job: Job, window: int, retries: Retries) -> None:
+    def __init__(
+        self, texts: Iterable[str], builder: RequestBuilder, window: int, retries: Retries
+    ) -> None:
         check_many(texts, window)
         self._texts = texts
-        self._job = job
+        self._builder = builder
         self._interruptions = Interruptions(retries)
         self._window = Window(window)
         self._changed = threading.Condition()
@@ -75,7 +84,7 @@ class Many:
     def _feed(self) -> None:
         try:
             for text in self._texts:
-                self._job.check_item(text)
+                self._builder.check_item(text)
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_read or self._window.has_room)
                     if self._is_read:  # the results are not wanted any more
@@ -101,7 +110,7 @@ class Many:
                 item = self._window.next_unsent()
             if item is None:
                 return
-            yield self._job.item(*item, first=first)
+            yield self._builder.item(*item, first=first)
             first = False
 
     def _next_stream(self) -> int:

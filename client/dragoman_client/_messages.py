@@ -22,8 +22,8 @@ from dragoman_client._statuses import from_status
 
 
 @dataclass(frozen=True)
-class Job:
-    """What all texts of a call have in common."""
+class RequestBuilder:
+    """Makes the requests of a call, out of what all its texts have in common."""
 
     source: str | None
     target: str | None

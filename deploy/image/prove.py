@@ -250,7 +250,7 @@ def prove_cpu(container: Container) -> None:
         lines = output.strip().splitlines()
         check(
             code == 2 and len(lines) == 1 and "--allow-open" in output,
-            f"without TLS, tokens or leave to be open it refuses in one line: {output.strip()!r}",
+            f"without TLS, keys or leave to be open it refuses in one line: {output.strip()!r}",
         )
 
 

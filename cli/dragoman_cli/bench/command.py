@@ -11,10 +11,10 @@ from dragoman_cli.commands import ModelOption, SourceOption, TargetOption
 from dragoman_cli.endpoint_options import (
     DEFAULT_ADDRESS,
     AddressOption,
+    KeyOption,
     RootsOption,
     TimeoutOption,
     TlsOption,
-    TokenOption,
     connected,
 )
 from dragoman_cli.main import INTERRUPTED
@@ -118,7 +118,7 @@ def bench(
     target: TargetOption = None,
     model: ModelOption = None,
     address: AddressOption = DEFAULT_ADDRESS,
-    token: TokenOption = None,
+    key: KeyOption = None,
     tls: TlsOption = False,
     root_certificates: RootsOption = None,
     timeout: TimeoutOption = 60.0,
@@ -168,7 +168,7 @@ def bench(
     options = Options(beam_size=beam, max_tokens=max_tokens)
     asked: dict[str, Any] = {"source": source, "target": target, "model": model, "options": options}
     texts = lines_of(file) if file else everyday_sentences(seed)
-    with connected(address, token, tls, root_certificates, timeout) as client:
+    with connected(address, key, tls, root_certificates, timeout) as client:
         # What is wrong with all calls is said at once, and not counted a thousand times.
         answering = client.translate(next(texts), **asked).model
 
@@ -180,7 +180,7 @@ def bench(
         secure = TLS(root_certificates=root_certificates) if tls or root_certificates else None
         addresses = [each.strip() for each in address.split(",")]
         once = Retries(attempts=1)
-        return AsyncClient(*addresses, tls=secure, token=token, timeout=timeout, retries=once)
+        return AsyncClient(*addresses, tls=secure, key=key, timeout=timeout, retries=once)
 
     where = f"{answering} at {address}"
     run = Run(connect, texts, asked, settings, where, target_p95 if find_rate else None)

@@ -14,7 +14,7 @@ from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.engine.core import Options, Sampling, Sentence
 from dragoman_server.engine.sampling import uniform
 from dragoman_server.engine.translator import Translator
-from dragoman_server.runtime.results import MAX_CANDIDATES
+from dragoman_server.runtime.limits import MAX_CANDIDATES
 from dragoman_training.tokenizer import END
 from dragoman_training.transformer import Transformer
 from engine_bundles import graph_bundle, one_lane, seeded_bundle, sentences

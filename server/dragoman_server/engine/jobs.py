@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.engine.core import FieldError, Options, Sentence, Ticket, Timing
-from dragoman_server.runtime.results import MAX_CANDIDATES
+from dragoman_server.runtime.limits import MAX_CANDIDATES
 from dragoman_server.runtime.scoring import candidates_of, default_limit
 
 

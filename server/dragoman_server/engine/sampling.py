@@ -12,7 +12,8 @@ from dragoman_server.engine.core import Sampling
 from dragoman_server.engine.jobs import Selection
 from dragoman_server.engine.rows import Rows, Running
 from dragoman_server.runtime.arrays import Bools, Floats, Ints
-from dragoman_server.runtime.results import MAX_CANDIDATES, StepResult
+from dragoman_server.runtime.limits import MAX_CANDIDATES
+from dragoman_server.runtime.results import StepResult
 
 Doubles = npt.NDArray[np.float64]
 

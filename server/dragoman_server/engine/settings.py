@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman_server.engine.scheduler_settings import QueueSettings, check_at_least_one
-from dragoman_server.runtime.results import MAX_CANDIDATES
+from dragoman_server.runtime.limits import MAX_CANDIDATES, PROVIDERS
 from dragoman_server.runtime.scoring import candidates_of
-from dragoman_server.runtime.sessions import PROVIDERS
 
 MAX_BEAM = MAX_CANDIDATES // candidates_of(beam=1)
 """Largest beam whose candidates a step has room for."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dragoman_server.engine.lane import Lane
-from dragoman_server.runtime.results import MAX_CANDIDATES
+from dragoman_server.runtime.limits import MAX_CANDIDATES
 
 
 def warm_up(lane: Lane, max_encode_tokens: int) -> None:

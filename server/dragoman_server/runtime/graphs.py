@@ -22,9 +22,10 @@ from dragoman_server.runtime.arrays import Floats, Ints
 from dragoman_server.runtime.bindings import BoundStep, StepInputs, bind_memory, bind_values
 from dragoman_server.runtime.buffers import Buffer, Caches
 from dragoman_server.runtime.checks import check_range
+from dragoman_server.runtime.limits import PROVIDERS
 from dragoman_server.runtime.output_columns import RowShortlists
 from dragoman_server.runtime.results import EncodeResult, ResultMemory, StepResult
-from dragoman_server.runtime.sessions import PROVIDERS, open_sessions
+from dragoman_server.runtime.sessions import open_sessions
 
 
 @dataclass(frozen=True, kw_only=True)

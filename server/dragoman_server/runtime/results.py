@@ -10,9 +10,7 @@ import onnxruntime as ort
 
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.runtime.arrays import Floats, Ints
-
-MAX_CANDIDATES = 64
-"""Best tokens of a row that there is memory for from the start."""
+from dragoman_server.runtime.limits import MAX_CANDIDATES
 
 
 @dataclass

@@ -17,10 +17,8 @@ from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.buffers import cache_shapes
 from dragoman_server.runtime.checks import check_caches
+from dragoman_server.runtime.limits import PROVIDERS
 from dragoman_server.runtime.output_weights import OutputWeights
-
-PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
-"""By device."""
 
 
 @dataclass(frozen=True)

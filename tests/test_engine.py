@@ -27,7 +27,7 @@ from engine_reports import PATIENCE, Gate
 
 
 def steps_before_admission(watched: Watched, request: int, submitted_at: int) -> int:
-    """Of the lane that took it, after so many reports."""
+    """Return the steps that its lane took between so many reports and its admission."""
     (answer,) = watched.answers_of(request)
     assert answer.failure is None
     (last,) = (n for n, report in enumerate(watched.reports) if answer in report.answers)

@@ -60,7 +60,7 @@ class Machine(RuleBasedStateMachine):
         """Sentences that must go: which lane has to be told, and why."""
         self.dropped: dict[Ticket, Failure] = {}
         self.passed: dict[tuple[int, int], set[int]] = {}
-        """By priority and flow that waits and holds nothing: who came before it meanwhile."""
+        """For each priority and flow that waits and holds nothing: who came before it meanwhile."""
         self.told: Counter[Ticket] = Counter()
         self.most_deadlines = 0
 

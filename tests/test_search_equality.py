@@ -24,7 +24,7 @@ MAX_TIES = 2
 SEEDS = (1, 2)
 SOURCES = random_sources(30, seed=31)
 Found = list[list[tuple[tuple[int, ...], float, float]]]
-"""Of each sentence, the hypotheses: token ids, log-probability and score."""
+"""The hypotheses of each sentence: token ids, log-probability and score."""
 
 
 @cache

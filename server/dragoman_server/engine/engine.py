@@ -153,7 +153,7 @@ class Engine:
         if not sentences:
             raise SentenceError("sentences", "are none: a request has at least one")
         jobs = [self._maker.job(sentence, options, stream=stream) for sentence in sentences]
-        needs = [Need(job.options.beam, len(job.sentence.source) + 1) for job in jobs]
+        needs = [Need(job.decoding.beam, len(job.sentence.source) + 1) for job in jobs]
         now = time.monotonic()
         with self._changed:
             if not self._is_open:

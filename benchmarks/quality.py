@@ -46,6 +46,8 @@ def main() -> None:
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)
+    parser.add_argument("--source-language", default="", help="of a bundle of several, as en")
+    parser.add_argument("--target-language", default="", help="of a bundle of several, as pt")
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--longest", type=int, default=500)
     parser.add_argument("--join", type=int, default=3)
@@ -70,7 +72,8 @@ def main() -> None:
         ),
     }
     figures: dict[str, dict[str, float]] = {}
-    with Teacher(arguments.bundle) as teacher:
+    languages = arguments.source_language, arguments.target_language
+    with Teacher(arguments.bundle, *languages) as teacher:
         for beam in arguments.beams:
             for name, (texts, right) in sets.items():
                 began = time.perf_counter()

@@ -10,6 +10,7 @@ import pytest
 from bundles import ignore
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client import Client, Options
+from dragoman_export.distil import distil
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_export.source import Origin
@@ -17,6 +18,7 @@ from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
+from dragoman_training.corpus import Pair
 from hf_models import save_m2m100, save_marian, sentences
 from service_running import Running, few_rows, refusal, serving, settings_for
 
@@ -75,6 +77,32 @@ def test_the_languages_of_a_request_pick_the_tokens(
         assert [each.text for each in found] == expected
         stream = client.stream(TEXTS[0], **languages, options=plain)
         assert "".join(stream) == expected[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "target"),
+    [("marian", "", "pt"), ("marian", "", "spa"), ("m2m100", "en", "pt"), ("m2m100", "de", "nl")],
+)
+def test_distil_writes_what_the_server_translates(
+    running: Running, directory: Path, name: str, source: str, target: str
+) -> None:
+    lines: list[str] = []
+    distil(
+        [directory / name],
+        [Pair(text, "") for text in TEXTS],
+        lines.append,
+        beam=1,
+        source_language=source,
+        target_language=target,
+        watch=lambda done: None,
+    )
+    plain = Options(split_sentences=False, keep_untranslatable=False, mend=False)
+    with Client(running.server.address) as client:
+        found = client.translate_batch(
+            TEXTS, source=source, target=target, model=name, options=plain
+        )
+    assert lines == [each.text for each in found]
+    assert len(set(lines)) > 4
 
 
 def test_another_language_is_another_translation(running: Running, directory: Path) -> None:

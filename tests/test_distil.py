@@ -7,10 +7,18 @@ from pathlib import Path
 import pytest
 
 from bundles import PAIR, REFERENCES, TEXTS, trained_bundle, trained_model
+from bundles import ignore as no_stage
 from dragoman_export.distil import distil, nearest
+from dragoman_export.errors import ExportError
+from dragoman_export.export import ExportSettings, export_bundle
+from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_server.errors import BundleError
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.reference_search import greedy
+from dragoman_server.runtime.scoring import default_limit
 from dragoman_training.corpus import Pair
 from dragoman_training.evaluation import translate
+from hf_models import save_m2m100, sentences
 
 
 def ignore(done: int) -> None:
@@ -67,6 +75,88 @@ def test_blank_and_overlong_lines_keep_their_target() -> None:
 def test_a_teacher_that_is_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="no such bundle"):
         distil([tmp_path / "none"], [], str, beam=1, watch=ignore)
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle that translates from any of a hundred languages into any of them."""
+    path = tmp_path_factory.mktemp("imported")
+    save_m2m100(path / "hf")
+    origin = read_origin(path / "hf", ImportSettings(max_length=32))
+    export_bundle(origin, path / "bundle", ExportSettings(name="many"), None, no_stage)
+    return path / "bundle"
+
+
+def test_an_imported_teacher_has_its_own_ids_and_language_tokens(
+    imported: Path, tmp_path: Path
+) -> None:
+    """Of one pair of languages, so that none has to be chosen."""
+    settings = ImportSettings(source_languages=["en"], target_languages=["pt"], max_length=32)
+    origin = read_origin(imported.parent / "hf", settings)
+    bundle = export_bundle(origin, tmp_path / "b", ExportSettings(name="one"), None, no_stage)
+    texts = sentences(6, seed=3)
+    sources = origin.encode(texts)
+    limits = [default_limit(len(source), 32 - len(origin.start)) for source in sources]
+    graphs = Graphs(bundle, GraphSettings(rows=len(texts)))
+    found = greedy(graphs, sources, limits, start=origin.start)
+    lines: list[str] = []
+    distil([bundle.path], [Pair(text, "") for text in texts], lines.append, beam=1, watch=ignore)
+    assert lines == [origin.target.decode(each.ids) for each in found]
+    assert len(set(lines)) > 3
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "says"),
+    [
+        ("", "pt", "translates from 100 languages: choose one with --source-language"),
+        ("en", "", "translates into 100 languages: choose one with --target-language"),
+        ("en", "tlh", "does not translate from en into tlh"),
+        ("en", "p_t!", "--target-language p_t!: not a language tag"),
+    ],
+)
+def test_languages_that_have_to_be_chosen(
+    imported: Path, source: str, target: str, says: str
+) -> None:
+    with pytest.raises(ExportError, match=says):
+        distil(
+            [imported],
+            [],
+            str,
+            beam=1,
+            source_language=source,
+            target_language=target,
+            watch=ignore,
+        )
+
+
+def test_a_language_that_a_teacher_does_not_translate_into() -> None:
+    path = trained_bundle("float32").path
+    distil([path], [], str, beam=1, source_language="eng", target_language="pt-BR", watch=ignore)
+    with pytest.raises(ExportError, match="does not translate into de"):
+        distil([path], [], str, beam=1, target_language="de", watch=ignore)
+
+
+def test_teachers_translate_the_same_languages(imported: Path) -> None:
+    both = [trained_bundle("float32").path, imported]
+    with pytest.raises(ExportError, match="from 100 languages"):
+        distil(both, [], str, beam=1, watch=ignore)
+    distil(both, [], str, beam=1, source_language="en", target_language="pt", watch=ignore)
+
+
+def test_the_command_takes_languages(imported: Path, tmp_path: Path) -> None:
+    for name, text in (("s", "casa mar\n"), ("r", "pão rua\n")):
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "-m", "dragoman_cli", "distil", str(imported), "--beam", "1"]
+    command += ["--source", str(tmp_path / "s"), "--reference", str(tmp_path / "r")]
+    command += ["--output", str(tmp_path / "out")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert "choose one with --source-language" in run.stderr
+    assert not (tmp_path / "out").exists()
+    command += ["--source-language", "en", "--target-language", "pt"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert len((tmp_path / "out").read_text().splitlines()) == 1
 
 
 def run_command(tmp_path: Path, output: Path) -> str:

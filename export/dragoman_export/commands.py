@@ -168,6 +168,20 @@ def distil(
             help="Keep the right translation where no teacher's is as near to it as this.",
         ),
     ] = 0.0,
+    source_language: Annotated[
+        str,
+        typer.Option(
+            metavar="TAG",
+            help="Language of the training text, as en; needed for teachers of several.",
+        ),
+    ] = "",
+    target_language: Annotated[
+        str,
+        typer.Option(
+            metavar="TAG",
+            help="Language to translate into, as pt-BR; needed for teachers of several.",
+        ),
+    ] = "",
 ) -> None:
     """Translate training text with teachers, so that a smaller model can learn from them.
 
@@ -196,6 +210,8 @@ def distil(
             lambda text: file.write(f"{text}\n".encode()),
             beam=beam,
             least=least_chrf,
+            source_language=source_language,
+            target_language=target_language,
             watch=lambda done: bar.update(task, completed=done),
         )
     kept = f", {report.kept:,} of them as they were" if report.kept else ""

@@ -17,12 +17,16 @@ from types import TracebackType
 from sacrebleu.metrics.chrf import CHRF
 
 from dragoman_export.errors import ExportError
+from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.engine.core import Answer, Options, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Pending, Translator
+from dragoman_server.service.errors import InvalidArgumentError
+from dragoman_server.service.models.directions import Direction, Directions
+from dragoman_server.text.languages import Tag, likeness, parse
+from dragoman_server.text.vocabulary_file import load_vocabularies
 from dragoman_training.corpus import Pair
-from dragoman_training.tokenizer import Tokenizer
 
 _CHUNK = 2048
 _IN_FLIGHT = 2
@@ -37,20 +41,25 @@ class DistilReport:
 
 
 class Teacher:
-    """A bundle that translates text, a sentence each, as a context manager."""
+    """A bundle that translates text in one direction, a sentence each, as a context manager.
 
-    def __init__(self, path: Path) -> None:
+    Text becomes ids as in the server: by the bundle's own vocabularies, and with the tokens of the
+    languages. Raises ``ExportError`` where a language has to be chosen, or can't be.
+    """
+
+    def __init__(self, path: Path, source_language: str = "", target_language: str = "") -> None:
         bundle = read_bundle(path)
-        manifest = bundle.manifest
-        self.languages = (manifest.source_language, manifest.target_language)
-        self._source, self._target = (
-            Tokenizer((path / name).read_bytes(), str(path / name))
-            for name in (manifest.source_tokenizer, manifest.target_tokenizer)
-        )
-        self._longest = manifest.max_source_tokens - 1
+        self._direction = _direction(path, bundle.manifest, source_language, target_language)
+        self._source, self._target = load_vocabularies(bundle)
+        self._longest = bundle.manifest.max_source_tokens - 1
         self._translator = Translator(
             bundle, EngineSettings(max_waiting_sentences=(_IN_FLIGHT + 1) * _CHUNK)
         )
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Tags of the languages that are translated from and into, as the manifest has them."""
+        return self._direction.source_language, self._direction.target_language
 
     def __enter__(self) -> "Teacher":
         self._translator.__enter__()
@@ -65,11 +74,13 @@ class Teacher:
         self._translator.__exit__(kind, error, trace)
 
     def submit(self, texts: Sequence[str], options: Options) -> "_Work":
+        """Begin to translate the texts that are not blank, and not longer than the model takes."""
         ids = self._source.encode_all(texts)
-        fits = [n for n, tokens in enumerate(ids) if 0 < len(tokens) <= self._longest]
+        before, start = self._direction.before, self._direction.start
+        fits = [n for n, own in enumerate(ids) if 0 < len(own) <= self._longest - len(before)]
         if not fits:
             return _Work(len(texts), [], None)
-        sentences = [Sentence(tuple(ids[n])) for n in fits]
+        sentences = [Sentence((*before, *ids[n]), start=start) for n in fits]
         return _Work(len(texts), fits, self._translator.submit(sentences, options))
 
     def texts(self, work: "_Work") -> list[list[str]]:
@@ -79,6 +90,7 @@ class Teacher:
         for number, answer in zip(work.fits, answers, strict=True):
             if answer.failure:
                 raise ExportError(f"a teacher failed to translate: {answer.failure.value}")
+            # Decoded to one line each, as in the server: a break would shift all lines after it.
             found[number] = [self._target.decode(h.ids) for h in answer.hypotheses]
         return found
 
@@ -91,6 +103,37 @@ class _Work:
     pending: Pending | None
 
 
+def _direction(path: Path, manifest: Manifest, source: str, target: str) -> Direction:
+    """Return the direction that these languages mean; an empty one is for the bundle to know."""
+    wanted = _tag(source, "source"), _tag(target, "target")
+    directions = Directions(manifest)
+    if not directions.suits(wanted):
+        raise ExportError(
+            f"{path}: does not translate"
+            + (f" from {source}" if source else "")
+            + (f" into {target}" if target else "")
+        )
+    try:
+        return directions.choose(wanted)
+    except InvalidArgumentError as error:
+        side, of_side = (
+            ("source", "from") if error.field == "source_language" else ("target", "into")
+        )
+        count = len(manifest.source_languages if side == "source" else manifest.target_languages)
+        raise ExportError(
+            f"{path}: translates {of_side} {count} languages: choose one with --{side}-language"
+        ) from None
+
+
+def _tag(language: str, side: str) -> Tag:
+    try:
+        return parse(language)
+    except ValueError:
+        raise ExportError(
+            f"--{side}-language {language}: not a language tag, as en, por or pt-BR"
+        ) from None
+
+
 def distil(
     bundles: Sequence[Path],
     pairs: Iterable[Pair],
@@ -98,27 +141,43 @@ def distil(
     *,
     beam: int,
     least: float = 0.0,
+    source_language: str = "",
+    target_language: str = "",
     watch: Callable[[int], None],
 ) -> DistilReport:
     """Write a target for each pair, in order.
 
-    The right translation stays where no teacher's has at least so much chrF against it.
+    The right translation stays where no teacher's has at least so much chrF against it. Languages
+    have to be given where a bundle has several.
     """
     report = DistilReport()
     with ExitStack() as stack:
-        teachers = [stack.enter_context(Teacher(path)) for path in bundles]
+        teachers = [
+            stack.enter_context(Teacher(path, source_language, target_language)) for path in bundles
+        ]
         for path, teacher in zip(bundles, teachers, strict=True):
-            if teacher.languages != teachers[0].languages:
-                raise ExportError(f"{path}: translates {teacher.languages}, not like the others")
+            if not _are_alike(teacher.languages, teachers[0].languages):
+                source, target = teacher.languages
+                raise ExportError(
+                    f"{path}: translates from {source or '?'} into {target or '?'}, not like the "
+                    "others"
+                )
         options = Options(beam=beam, n_best=beam)
         for chunk, candidates in _translated(teachers, iter(pairs), options):
             for pair, texts in zip(chunk, candidates, strict=True):
                 best = nearest(texts, pair.target, least)
-                write(pair.target if best is None else _one_line(best))
+                write(pair.target if best is None else best)
                 report.kept += best is None
             report.lines += len(chunk)
             watch(report.lines)
     return report
+
+
+def _are_alike(languages: tuple[str, str], others: tuple[str, str]) -> bool:
+    """Tell whether two directions are the same, however each bundle spells its languages."""
+    return languages == others or all(
+        likeness(parse(one), parse(other)) for one, other in zip(languages, others, strict=True)
+    )
 
 
 def nearest(candidates: Sequence[str], reference: str, least: float = 0.0) -> str | None:
@@ -127,11 +186,6 @@ def nearest(candidates: Sequence[str], reference: str, least: float = 0.0) -> st
     scored = [(chrf.sentence_score(text, [reference]).score, text) for text in candidates]
     score, best = max(scored, key=lambda s: s[0], default=(-1.0, ""))
     return best if score >= least else None
-
-
-def _one_line(text: str) -> str:
-    """A vocabulary with bytes can spell line breaks, which would shift every line after them."""
-    return " ".join(text.split())
 
 
 def _translated(

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman_server.engine.core import Options, Sampling, Sentence
 from dragoman_server.engine.jobs import Decoding, JobMaker, Selection
-from dragoman_server.runtime.results import CANDIDATES
+from dragoman_server.runtime.limits import MAX_CANDIDATES
 from dragoman_training.tokenizer import END
 from engine_bundles import seeded_bundle
 
@@ -25,8 +25,12 @@ def decoding(sentence: Sentence, options: Options) -> Decoding:
         (Options(beam=4), Selection.BEAM, 8),
         (Options(sampling=FEW), Selection.SAMPLE_CANDIDATES, 9),
         (Options(sampling=ALL), Selection.SAMPLE_VOCABULARY, 1),
-        (Options(sampling=Sampling(top_k=CANDIDATES)), Selection.SAMPLE_CANDIDATES, CANDIDATES),
-        (Options(sampling=Sampling(top_k=CANDIDATES + 1)), Selection.SAMPLE_VOCABULARY, 1),
+        (
+            Options(sampling=Sampling(top_k=MAX_CANDIDATES)),
+            Selection.SAMPLE_CANDIDATES,
+            MAX_CANDIDATES,
+        ),
+        (Options(sampling=Sampling(top_k=MAX_CANDIDATES + 1)), Selection.SAMPLE_VOCABULARY, 1),
     ],
     ids=str,
 )

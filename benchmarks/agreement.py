@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from dragoman_export.proofs.batch_invariance import compare_company
+from dragoman_export.proofs.batch_invariance import compare_batches
 from dragoman_export.source import origin_of
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
@@ -84,7 +84,7 @@ def main() -> None:
     wrong = 0
     if bundle.manifest.precision == "float32":
         wrong += compare_search(origin_of(checkpoint).model.eval(), graphs, sources)
-    compared, different = compare_company(graphs, sources[:60], arguments.batches)
+    compared, different = compare_batches(graphs, sources[:60], arguments.batches)
     print(
         f"{bundle.manifest.precision}, {arguments.threads} threads, {arguments.batches} random "
         f"batches: {compared} steps of a sentence compared with it alone, {different} differ"

@@ -20,7 +20,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 from bundles import ignore
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.hf.importer import ImportSettings, read_origin
-from dragoman_export.proofs.batch_invariance import compare_company
+from dragoman_export.proofs.batch_invariance import compare_batches
 from dragoman_export.source import Origin
 from dragoman_server.bundle.reading import Bundle, RunnableBundle, UncheckedBundle, read_bundle
 from dragoman_server.engine.core import Hypothesis, Options, Sentence
@@ -189,6 +189,6 @@ def test_plain_search_over_the_graphs_is_what_the_engine_does(kind: str) -> None
 def test_an_imported_sentence_gives_the_same_bits_in_any_company(kind: str) -> None:
     _, origin, bundle = imported(kind)
     graphs = Graphs(bundle, GraphSettings(rows=32))
-    compared, different = compare_company(graphs, random_sources(origin, 12), batches=30)
+    compared, different = compare_batches(graphs, random_sources(origin, 12), batches=30)
     assert compared > 200
     assert different == 0

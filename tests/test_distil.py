@@ -58,7 +58,7 @@ def test_what_no_teacher_meets_keeps_its_right_translation() -> None:
     pairs = [Pair(TEXTS[0], REFERENCES[0]), Pair(TEXTS[1], "quite another thing")]
     lines: list[str] = []
     path = trained_bundle("float32").path
-    report = distil([path], pairs, lines.append, beam=4, least=60.0, watch=ignore)
+    report = distil([path], pairs, lines.append, beam=4, min_chrf=60.0, watch=ignore)
     assert lines == [REFERENCES[0], "quite another thing"]
     assert report.kept == 1
 

@@ -291,7 +291,7 @@ def test_every_list_finds_the_weights_of_its_tokens() -> None:
             at = lists.columns[row, :count]
             assert (lists.ids[row, :count] == tokens).all()
             assert (inputs["column_weights"][:, at] == weights.matrix[tokens].T).all()
-            assert (inputs["column_steps"][at] == weights.steps[tokens]).all()
+            assert (inputs["column_steps"][at] == weights.scales[tokens]).all()
             assert (inputs["column_biases"][at] == weights.biases[tokens]).all()  # type: ignore[index]
             assert (lists.offsets[row, :count] == 0).all()
             assert (lists.offsets[row, count:] == -np.inf).all()

@@ -32,7 +32,12 @@ from dragoman_export.errors import ExportError, VerificationError
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.graphs.builder import GraphBuilder
 from dragoman_export.graphs.precision import Float
-from dragoman_export.proofs.batch_invariance import Lanes, bits_of, check_company, compare_company
+from dragoman_export.proofs.batch_invariance import (
+    RaggedBatch,
+    bits_of,
+    check_batch_invariance,
+    compare_batches,
+)
 from dragoman_export.source import origin_of
 from dragoman_export.texts import ParallelSample
 from dragoman_server.bundle.graph_io import GRAPHS
@@ -94,7 +99,7 @@ def test_a_sentence_gives_the_same_bits_in_any_company(precision: str, threads: 
     """Alone, then in random batches of up to 64 rows that are all at different places."""
     graphs = Graphs(trained_bundle(precision), GraphSettings(rows=64, threads=threads))
     sources = random_sources(40, seed=21, longest=30)
-    compared, different = compare_company(graphs, sources, batches=250)
+    compared, different = compare_batches(graphs, sources, batches=250)
     assert compared > 5000
     assert different == 0
 
@@ -111,13 +116,13 @@ def test_a_result_that_depends_on_its_company_is_noticed(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(graphs, "step", mixing)
     with pytest.raises(VerificationError, match="change with what else is in the batch"):
-        check_company(graphs, random_sources(5, seed=1), batches=20)
+        check_batch_invariance(graphs, random_sources(5, seed=1), batches=20)
 
 
 def test_moved_rows_go_on_as_if_they_had_stayed() -> None:
     graphs = Graphs(trained_bundle("float32"), GraphSettings(rows=8))
     sources, steps = random_sources(4, seed=3), [20] * 4
-    stayed, moved = Lanes(graphs, sources, steps), Lanes(graphs, sources, steps)
+    stayed, moved = RaggedBatch(graphs, sources, steps), RaggedBatch(graphs, sources, steps)
     stayed.fill([0, 1, 2, 3], [0, 1, 2, 3])
     expected = [stayed.step(4) for _ in range(8)]
     moved.fill([0, 1, 2, 3], [0, 1, 2, 3])
@@ -131,10 +136,10 @@ def test_moved_rows_go_on_as_if_they_had_stayed() -> None:
 
 def test_a_move_touches_no_other_row_and_no_more_than_it_should() -> None:
     graphs = Graphs(trained_bundle("float32"), GraphSettings(rows=6))
-    lanes = Lanes(graphs, random_sources(6, seed=8, longest=20), [20] * 6)
-    lanes.fill(list(range(6)), list(range(6)))
+    batch = RaggedBatch(graphs, random_sources(6, seed=8, longest=20), [20] * 6)
+    batch.fill(list(range(6)), list(range(6)))
     for _ in range(9):
-        lanes.step(6)
+        batch.step(6)
     names = ["self_key_1", "cross_value_0"]
     before = [graphs.cache(name) for name in names]
     graphs.move([4, 0], [1, 2], self_length=5, cross_length=3)
@@ -283,7 +288,7 @@ def test_a_wrong_graph_leaves_no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_a_loss_of_quality_leaves_no_bundle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(dragoman_export.proofs.quality, "MOST_BLEU_LOST", -200.0)
+    monkeypatch.setattr(dragoman_export.proofs.quality, "MAX_BLEU_LOST", -200.0)
     with pytest.raises(VerificationError, match=r"int8 loses .* BLEU on the given text"):
         export(seeded_model(), tmp_path / "b", "int8")
     assert list(tmp_path.iterdir()) == []

@@ -167,12 +167,12 @@ def test_frequent_tokens_follow_the_end_token() -> None:
 def test_empty_and_overlong_pairs_are_skipped() -> None:
     short: list[Pair] = [((10,) * 4, (40, 41)), ((11,), (42,) * 4)]
     skipped: list[Pair] = [((), (50,)), ((12,), ()), ((13,) * 5, (51,)), ((14,), (52,) * 5)]
-    found = learnt([*skipped, *short, *skipped], longest=4, always=9)
+    found = learnt([*skipped, *short, *skipped], max_sentence_tokens=4, always=9)
     assert same(found, learnt(short, always=9))
     assert sorted(found.always[1:].tolist()) == [40, 41, 42]
 
 
-@pytest.mark.parametrize("settings", [{"most_pairs": 2}, {"most_links": 4}])
+@pytest.mark.parametrize("settings", [{"max_pairs": 2}, {"max_links": 4}])
 def test_no_more_pairs_are_read_than_are_used(settings: dict[str, int]) -> None:
     pairs: list[Pair] = [((), ()), ((10,), (40,)), ((), ()), ((11,), (41,)), ((12,), (42,))]
     remaining = iter(pairs)
@@ -237,7 +237,7 @@ def test_progress_reaches_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["likely", "always", "iterations", "most_pairs", "most_links", "longest"]
+    "name", ["likely", "always", "iterations", "max_pairs", "max_links", "max_sentence_tokens"]
 )
 def test_settings_below_one(name: str) -> None:
     with pytest.raises(ValueError, match=f"^{name} is 0: it must be at least 1$"):

@@ -160,7 +160,7 @@ def distil(
         ),
     ],
     beam: Annotated[int, typer.Option(min=1, max=8, help="Of each teacher.")] = 4,
-    least_chrf: Annotated[
+    min_chrf: Annotated[
         float,
         typer.Option(
             min=0,
@@ -209,7 +209,7 @@ def distil(
             ParallelText((source,), (reference,)),
             lambda text: file.write(f"{text}\n".encode()),
             beam=beam,
-            least=least_chrf,
+            min_chrf=min_chrf,
             source_language=source_language,
             target_language=target_language,
             watch=lambda done: bar.update(task, completed=done),

@@ -51,7 +51,7 @@ class Teacher:
         bundle = read_bundle(path)
         self._direction = _direction(path, bundle.manifest, source_language, target_language)
         self._source, self._target = load_vocabularies(bundle)
-        self._longest = bundle.manifest.max_source_tokens - 1
+        self._max_source_tokens = bundle.manifest.max_source_tokens - 1
         self._translator = Translator(
             bundle, EngineSettings(max_waiting_sentences=(_IN_FLIGHT + 1) * _CHUNK)
         )
@@ -77,7 +77,9 @@ class Teacher:
         """Begin to translate the texts that are not blank, and not longer than the model takes."""
         ids = self._source.encode_all(texts)
         before, start = self._direction.before, self._direction.start
-        fits = [n for n, own in enumerate(ids) if 0 < len(own) <= self._longest - len(before)]
+        fits = [
+            n for n, own in enumerate(ids) if 0 < len(own) <= self._max_source_tokens - len(before)
+        ]
         if not fits:
             return _Work(len(texts), [], None)
         sentences = [Sentence((*before, *ids[n]), start=start) for n in fits]
@@ -140,7 +142,7 @@ def distil(
     write: Callable[[str], object],
     *,
     beam: int,
-    least: float = 0.0,
+    min_chrf: float = 0.0,
     source_language: str = "",
     target_language: str = "",
     watch: Callable[[int], None],
@@ -165,7 +167,7 @@ def distil(
         options = Options(beam=beam, n_best=beam)
         for chunk, candidates in _translated(teachers, iter(pairs), options):
             for pair, texts in zip(chunk, candidates, strict=True):
-                best = nearest(texts, pair.target, least)
+                best = nearest(texts, pair.target, min_chrf)
                 write(pair.target if best is None else best)
                 report.kept += best is None
             report.lines += len(chunk)
@@ -180,12 +182,12 @@ def _are_alike(languages: tuple[str, str], others: tuple[str, str]) -> bool:
     )
 
 
-def nearest(candidates: Sequence[str], reference: str, least: float = 0.0) -> str | None:
+def nearest(candidates: Sequence[str], reference: str, min_chrf: float = 0.0) -> str | None:
     """The candidate with the highest chrF, the first of equals; None where it is not enough."""
     chrf = CHRF()
     scored = [(chrf.sentence_score(text, [reference]).score, text) for text in candidates]
     score, best = max(scored, key=lambda s: s[0], default=(-1.0, ""))
-    return best if score >= least else None
+    return best if score >= min_chrf else None
 
 
 def _translated(

@@ -10,8 +10,8 @@ from typing import Any
 from dragoman_export.bundle_files import finish, write_unverified
 from dragoman_export.errors import ExportError
 from dragoman_export.progress import Watch
-from dragoman_export.proofs.against_torch import RAGGED, check_against_model
-from dragoman_export.proofs.batch_invariance import check_company
+from dragoman_export.proofs.against_torch import RAGGED_ROWS, check_against_model
+from dragoman_export.proofs.batch_invariance import check_batch_invariance
 from dragoman_export.proofs.golden import golden_decodings
 from dragoman_export.proofs.quality import (
     TextQuality,
@@ -38,7 +38,7 @@ from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.files import staged_directory
 
 _ROWS = 64
-_COMPANY = 20
+_COMPARED = 20
 """Sentences, and random batches of them, to compare bit by bit."""
 
 
@@ -88,7 +88,7 @@ def export_bundle(
         watch("writing graphs", 0, 1)
         float32 = replace(settings, precision="float32", keep_float32=())
         reference = bundle = _write(origin, plain, float32, [])
-        graphs = Graphs(reference, GraphSettings(rows=RAGGED))
+        graphs = Graphs(reference, GraphSettings(rows=RAGGED_ROWS))
         error = check_against_model(graphs, origin.model, watch)
         if settings.precision != "float32":
             watch("calibrating", 0, 1)
@@ -104,8 +104,8 @@ def export_bundle(
         sources = golden_candidates(origin, bundle.manifest, sample)
         if settings.precision != "float16":
             watch("comparing sentences alone and in company", 0, 1)
-            graphs = Graphs(bundle, GraphSettings(rows=RAGGED))
-            check_company(graphs, sources[:_COMPANY], batches=_COMPANY)
+            graphs = Graphs(bundle, GraphSettings(rows=RAGGED_ROWS))
+            check_batch_invariance(graphs, sources[:_COMPARED], batches=_COMPARED)
         # float16 decodes differently on a CPU and on a GPU: float32 is what both are near.
         decider = reference if settings.precision == "float16" else bundle
         graphs = Graphs(decider, GraphSettings(rows=_ROWS))

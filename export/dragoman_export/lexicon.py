@@ -21,7 +21,7 @@ from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
 from dragoman_server.runtime.arrays import Ints
 from dragoman_training.checks import at_least, at_most
 
-_TOGETHER = 2_000_000
+_CHUNK_LINKS = 2_000_000
 """Links of a chunk: what is made of one at a time stays small beside what is kept of all."""
 
 _Ints32 = npt.NDArray[np.int32]
@@ -35,16 +35,16 @@ class LexiconSettings:
     always: int = 200
     """Target tokens of every sentence: the end token, and the most frequent ones."""
     iterations: int = 5
-    most_pairs: int = 200_000
+    max_pairs: int = 200_000
     """Sentence pairs that are used; those after them are not read."""
-    most_links: int = 150_000_000
+    max_links: int = 150_000_000
     """No more pairs are read once there are so many; each takes about twelve bytes."""
-    longest: int = 128
+    max_sentence_tokens: int = 128
     """Tokens: a pair with a longer side is skipped."""
 
     def __post_init__(self) -> None:
-        for name in ("likely", "always", "iterations", "most_pairs", "most_links", "longest"):
-            at_least(1, name, getattr(self, name))
+        for name, value in vars(self).items():
+            at_least(1, name, value)
         at_most(MAX_SHORTLIST_TOKENS // 2, "always", self.always)
         at_most(MAX_SHORTLIST_TOKENS // 2, "likely", self.likely)
 
@@ -67,9 +67,9 @@ def shortlist_from(
     always = _frequent(text.targets, end, settings.always)
     real = sources < source_vocabulary  # all but NULL
 
-    def ranked(these: npt.NDArray[np.bool_], most: int) -> _Ints32:
+    def ranked(these: npt.NDArray[np.bool_], max_tokens: int) -> _Ints32:
         entries = (sources[these], targets[these], probabilities[these])
-        return _ranked(*entries, source_vocabulary, most)
+        return _ranked(*entries, source_vocabulary, max_tokens)
 
     # What every sentence has anyway takes no place in a line, unless it would be empty: an empty
     # line is of a token that does not occur.
@@ -106,7 +106,8 @@ def _read(
     source_lengths, target_lengths = array("q"), array("q")
     links = 0
     for source, target in pairs:
-        if not (0 < len(source) <= settings.longest and 0 < len(target) <= settings.longest):
+        lengths = len(source), len(target)
+        if min(lengths) == 0 or max(lengths) > settings.max_sentence_tokens:
             continue
         _check("source", source, source_vocabulary)
         _check("target", target, target_vocabulary)
@@ -116,12 +117,12 @@ def _read(
         source_lengths.append(len(source) + 1)
         target_lengths.append(len(target))
         links += source_lengths[-1] * target_lengths[-1]
-        if len(source_lengths) == settings.most_pairs or links >= settings.most_links:
+        if len(source_lengths) == settings.max_pairs or links >= settings.max_links:
             break
     if not links:
         raise ExportError(
             f"no sentence pair to learn a shortlist from: each is empty, or has a side of more "
-            f"than {settings.longest} tokens"
+            f"than {settings.max_sentence_tokens} tokens"
         )
     return _Text(*map(np.asarray, (sources, targets, source_lengths, target_lengths)))
 
@@ -164,7 +165,7 @@ def _pair_tokens(text: _Text, target_vocabulary: int, watch: Watch) -> tuple[Int
 
 def _coded(text: _Text, target_vocabulary: int) -> Iterator[tuple[Ints, _Ints32]]:
     """Of each chunk, the code of each link, and the number of links of each target token."""
-    cuts = np.flatnonzero(np.diff(np.cumsum(text.links) // _TOGETHER)) + 1
+    cuts = np.flatnonzero(np.diff(np.cumsum(text.links) // _CHUNK_LINKS)) + 1
     source_end = target_end = 0
     for source_lengths, target_lengths in zip(
         np.split(text.source_lengths, cuts), np.split(text.target_lengths, cuts), strict=True
@@ -201,21 +202,25 @@ def _learn(
 
 
 def _ranked(
-    sources: Ints, targets: Ints, probabilities: _Probabilities, source_vocabulary: int, most: int
+    sources: Ints,
+    targets: Ints,
+    probabilities: _Probabilities,
+    source_vocabulary: int,
+    max_tokens: int,
 ) -> _Ints32:
     """A line for each source token. The entries come in order of source, then of target."""
     # Stable, so that of equals the smaller target stays in front; and in single precision, so that
     # what differs by rounding is equal.
     order = np.lexsort((-probabilities.astype(np.float32), sources))
     rank = np.arange(len(sources)) - np.searchsorted(sources, sources)
-    order, rank = order[rank < most], rank[rank < most]
-    likely = np.full((source_vocabulary, most), -1, np.int32)
+    order, rank = order[rank < max_tokens], rank[rank < max_tokens]
+    likely = np.full((source_vocabulary, max_tokens), -1, np.int32)
     likely[sources[order], rank] = targets[order]
     return likely
 
 
-def _frequent(targets: _Ints32, end: int, most: int) -> _Ints32:
+def _frequent(targets: _Ints32, end: int, max_tokens: int) -> _Ints32:
     """The end token, and of the tokens that occur the most frequent ones."""
     tokens, counts = np.unique(targets[targets != end], return_counts=True)
-    order = np.argsort(-counts, kind="stable")[: most - 1]
+    order = np.argsort(-counts, kind="stable")[: max_tokens - 1]
     return np.array([end, *tokens[order]], np.int32)

@@ -52,7 +52,7 @@ class Origin:
         return Ends(self.special.begin, self.special.end, self.start)
 
     @property
-    def most_source_tokens(self) -> int:
+    def max_source_tokens(self) -> int:
         return self.model.settings.max_length - 1
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

@@ -12,7 +12,7 @@ from dragoman_export.source import Origin
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.shortlist import Shortlist
 
-_TOGETHER = 1000
+_BATCH_PAIRS = 1000
 """Sentence pairs that are tokenized at a time."""
 CALIBRATION = 300
 """Sentences that the scales of int8 are found on."""
@@ -43,7 +43,7 @@ def that_fits(origin: Origin, sample: ParallelSample) -> ParallelSample:
 
     def fits(text: str) -> bool:
         (ids,) = origin.encode([text])
-        return bool(text.strip()) and 0 < len(ids) <= origin.most_source_tokens
+        return bool(text.strip()) and 0 < len(ids) <= origin.max_source_tokens
 
     pairs = [p for p in zip(sample.sources, sample.references, strict=True) if fits(p[0])]
     if not pairs:
@@ -65,7 +65,7 @@ def calibration_ids(origin: Origin, sample: ParallelSample | None) -> list[list[
 def learn_shortlist(origin: Origin, lexicon: LexiconText, watch: Watch) -> Shortlist:
     def as_ids() -> Iterator[tuple[Sequence[int], Sequence[int]]]:
         pairs = iter(lexicon.pairs)
-        while some := list(islice(pairs, _TOGETHER)):
+        while some := list(islice(pairs, _BATCH_PAIRS)):
             sources, targets = zip(*some, strict=True)
             yield from zip(
                 origin.encode(sources), origin.target.encode_all(list(targets)), strict=True

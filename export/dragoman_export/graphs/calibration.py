@@ -13,7 +13,7 @@ from dragoman_training.transformer import Transformer
 
 SHARE = 0.99999
 """The range covers this share of the values seen; the few above it are clipped."""
-_TOGETHER = 32
+_BATCH_SENTENCES = 32
 
 
 @torch.inference_mode()
@@ -29,8 +29,8 @@ def largest_inputs(
     limit = model.settings.max_length - len(ends.start)
     seen: dict[str, float] = {}
     ordered = sorted((source for source in sources if source), key=len)
-    for at in range(0, len(ordered), _TOGETHER):
-        batch = ordered[at : at + _TOGETHER]
+    for at in range(0, len(ordered), _BATCH_SENTENCES):
+        batch = ordered[at : at + _BATCH_SENTENCES]
         limits = [default_limit(len(source), limit) for source in batch]
         source = pad_sources(batch, cpu, ends.end)
         found = greedy_search(model, *source, limits, ends=ends)

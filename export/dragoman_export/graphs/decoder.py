@@ -83,7 +83,7 @@ class DecoderWriter:
         stored = self._precision.stored(g, self._weights.projection)
         width = self._dimensions.width
         g.output(g.add("Gather", stored.matrix, ids_m, axis=1), "weights", "int8", [width, "m"])
-        g.output(g.add("Gather", stored.steps, ids_m, axis=0), "steps", "float32", ["m"])
+        g.output(g.add("Gather", stored.scales, ids_m, axis=0), "steps", "float32", ["m"])
         if stored.bias:
             g.output(g.add("Gather", stored.bias, ids_m, axis=0), "biases", "float32", ["m"])
 

@@ -63,7 +63,7 @@ class StoredInt8(NamedTuple):
     """Weights of a product, as values of a graph: an output is a column."""
 
     matrix: str
-    steps: str
+    scales: str
     bias: str
     """Empty where there is none."""
 
@@ -99,10 +99,10 @@ class Int8:
         return any(fnmatchcase(weights.name, pattern) for pattern in self._keep)
 
     def stored(self, g: GraphBuilder, weights: LinearWeights) -> StoredInt8:
-        matrix, steps = quantize_rows(weights.matrix)
+        matrix, scales = quantize_rows(weights.matrix)
         return StoredInt8(
             g.constant(f"{weights.name}.matrix_s8", matrix.T),
-            g.constant(f"{weights.name}.steps", steps),
+            g.constant(f"{weights.name}.steps", scales),
             "" if weights.bias is None else g.constant(f"{weights.name}.bias", weights.bias),
         )
 
@@ -111,15 +111,15 @@ class Int8:
     ) -> str:
         """With the weights of a product of this name, or some of their columns."""
         highest = max(self._highest[name], 1e-6)
-        # What is below zero counts as zero where zero is the lowest of the steps.
-        lowest, step = (0, highest / 255) if rectified else (128, highest / 127)
+        # What is below zero counts as zero where zero is the lowest value.
+        lowest, scale = (0, highest / 255) if rectified else (128, highest / 127)
         zero = g.scalar(f"zero_at_{lowest}", lowest, np.uint8)
-        x_step = g.scalar(f"{name}.step", step, np.float32)
+        x_scale = g.scalar(f"{name}.step", scale, np.float32)
         inputs = [
-            g.add("QuantizeLinear", x, x_step, zero),
+            g.add("QuantizeLinear", x, x_scale, zero),
             weights.matrix,
-            x_step,
-            weights.steps,
+            x_scale,
+            weights.scales,
             zero,
             "",  # weights lie evenly around 0
         ]
@@ -139,16 +139,16 @@ class Int8:
 
     def lookup(self, g: GraphBuilder, ids: str, weights: EmbeddingWeights) -> str:
         """From the table as the product wants it, so that a tied one is stored once."""
-        table, steps = quantize_rows(weights.table)
+        table, scales = quantize_rows(weights.table)
         columns = g.add("Gather", g.constant(f"{weights.name}.table_s8", table.T), ids, axis=1)
         rows = g.add("Cast", g.add("Transpose", columns, perm=[1, 0]), to=1)
         scaled = g.constant(
-            f"{weights.name}.table_steps", (steps * weights.scale)[:, None].astype(np.float32)
+            f"{weights.name}.table_steps", (scales * weights.scale)[:, None].astype(np.float32)
         )
         return g.add("Mul", rows, g.add("Gather", scaled, ids, axis=0))
 
 
 def quantize_rows(matrix: Array) -> tuple[Array, Array]:
-    """Signed 7 bit, with a step for each row of [out, in]."""
-    step = (np.maximum(np.abs(matrix).max(axis=1), 1e-12) / 63).astype(np.float32)
-    return np.rint(matrix / step[:, None]).astype(np.int8), step
+    """Quantize [out, in] to signed 7 bits. Returns the integers, and a scale for each row."""
+    scale = (np.maximum(np.abs(matrix).max(axis=1), 1e-12) / 63).astype(np.float32)
+    return np.rint(matrix / scale[:, None]).astype(np.int8), scale

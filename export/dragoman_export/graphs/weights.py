@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from torch import nn
 
+from dragoman_server.runtime.arrays import Floats
 from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from dragoman_training.positions import LearnedPositions
 from dragoman_training.transformer import Embedding, Transformer
-
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)

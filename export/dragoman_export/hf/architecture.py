@@ -12,7 +12,7 @@ from dragoman_training.settings import TransformerSettings
 
 MARIAN, M2M100 = "marian", "m2m_100"
 CLASSES = {MARIAN: "MarianMTModel", M2M100: "M2M100ForConditionalGeneration"}
-LONGEST = 512
+DEFAULT_MAX_LENGTH = 512
 """Tokens of a sentence that a bundle takes at most, unless told otherwise: room for them is taken
 at the start, and M2M-100's 1,024 would mostly lie empty."""
 
@@ -93,7 +93,7 @@ def read_architecture(
     positions = _whole(facts, "max_position_embeddings")
     return Architecture(
         family=family,
-        settings=_settings(facts, family, min(positions, max_length or LONGEST), shared),
+        settings=_settings(facts, family, min(positions, max_length or DEFAULT_MAX_LENGTH), shared),
         source_vocabulary=source,
         target_vocabulary=target,
         shared=bool(shared),

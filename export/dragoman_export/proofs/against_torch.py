@@ -17,20 +17,20 @@ from dragoman_training.tokenizer import BEGIN
 from dragoman_training.transformer import Transformer
 
 TOLERANCE = 1e-4
-RAGGED = 16
+RAGGED_ROWS = 16
 
 
 def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> float:
     """Step by step, alone and in ragged company, from length 1 to the limit.
 
-    Returns the largest difference of a log-probability. The graphs must have RAGGED rows.
+    Returns the largest difference of a log-probability. The graphs must have RAGGED_ROWS rows.
     """
     model.eval()
     limit = model.settings.max_length
     rng = np.random.default_rng(1)
     lengths = sorted(n for n in {1, 2, 3, 7, limit // 2, limit} if 1 <= n <= limit)
     batches = [[length] for length in lengths]
-    batches.append([int(n) for n in rng.integers(1, limit + 1, RAGGED - 2)] + [1, limit])
+    batches.append([int(n) for n in rng.integers(1, limit + 1, RAGGED_ROWS - 2)] + [1, limit])
     worst = 0.0
     for number, batch in enumerate(batches):
         # The end token takes one place.
@@ -48,7 +48,7 @@ def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> flo
 def _check_staggered(graphs: Graphs, model: Transformer, rng: np.random.Generator) -> float:
     """Rows that begin one after the other, one of which moves half-way."""
     limit = model.settings.max_length
-    count, steps = RAGGED - 1, min(6, limit)
+    count, steps = RAGGED_ROWS - 1, min(6, limit)
     sources = [
         rng.integers(4, model.source_vocabulary, rng.integers(0, min(9, limit))).tolist()
         for _ in range(count)

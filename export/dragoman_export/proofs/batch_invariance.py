@@ -13,7 +13,7 @@ from dragoman_server.runtime.results import StepResult
 Bits = tuple[bytes, ...]
 
 
-class Lanes:
+class RaggedBatch:
     """Sentences decoded side by side, each row at its own place."""
 
     def __init__(self, graphs: Graphs, sources: Sequence[Sequence[int]], steps: list[int]) -> None:
@@ -61,7 +61,7 @@ def bits_of(result: StepResult, row: int, source_lengths: Ints) -> Bits:
     )
 
 
-def compare_company(
+def compare_batches(
     graphs: Graphs, sources: Sequence[Sequence[int]], batches: int, seed: int = 1
 ) -> tuple[int, int]:
     """Decode each sentence alone, then among others in random batches of ragged rows.
@@ -70,26 +70,26 @@ def compare_company(
     """
     rng = random.Random(seed)  # noqa: S311
     longest = min(60, graphs.manifest.max_target_tokens)
-    lanes = Lanes(graphs, sources, [rng.randint(1, longest) for _ in sources])
+    batch = RaggedBatch(graphs, sources, [rng.randint(1, longest) for _ in sources])
     alone: dict[tuple[int, int], Bits] = {}
-    for sentence, steps in enumerate(lanes.steps):
-        lanes.fill([0], [sentence])
+    for sentence, steps in enumerate(batch.steps):
+        batch.fill([0], [sentence])
         for _ in range(steps):
-            alone.update({(who, at): bits for who, at, bits in lanes.step(1)})
-    lanes.who[:] = -1
+            alone.update({(who, at): bits for who, at, bits in batch.step(1)})
+    batch.who[:] = -1
     compared = different = 0
     for _ in range(batches):
         n = rng.randint(2, graphs.settings.rows)
-        if ended := lanes.ended(n):
-            lanes.fill(ended, [rng.randrange(len(sources)) for _ in ended])
-        for who, at, bits in lanes.step(n):
+        if ended := batch.ended(n):
+            batch.fill(ended, [rng.randrange(len(sources)) for _ in ended])
+        for who, at, bits in batch.step(n):
             compared += 1
             different += bits != alone[who, at]
     return compared, different
 
 
-def check_company(graphs: Graphs, sources: Sequence[Sequence[int]], batches: int) -> None:
-    compared, different = compare_company(graphs, sources, batches)
+def check_batch_invariance(graphs: Graphs, sources: Sequence[Sequence[int]], batches: int) -> None:
+    compared, different = compare_batches(graphs, sources, batches)
     if different:
         raise VerificationError(
             f"{different} of {compared} results of a sentence change with what else is in the batch"

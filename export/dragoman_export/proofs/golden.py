@@ -12,7 +12,7 @@ from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
 
-LEAST_MARGIN = 0.1
+MIN_MARGIN = 0.1
 SENTENCES = 8
 
 
@@ -24,20 +24,20 @@ def golden_decodings(
 ) -> list[Golden]:
     """Decode candidates until enough of them are clear. Shorter limits where none is."""
     sources = list(candidates)
-    most = graphs.manifest.max_target_tokens - len(start)
+    max_tokens = graphs.manifest.max_target_tokens - len(start)
     rows = graphs.settings.rows
     for shortest in (None, 4, 2):
         found: list[Golden] = []
         for at in range(0, len(sources), rows):
             batch = sources[at : at + rows]
             limits = [
-                default_limit(len(s), most) if shortest is None else min(most, shortest)
+                default_limit(len(s), max_tokens) if shortest is None else min(max_tokens, shortest)
                 for s in batch
             ]
             for source, limit, decoded in zip(
                 batch, limits, greedy(graphs, batch, limits, start=start), strict=True
             ):
-                if decoded.margin >= LEAST_MARGIN:
+                if decoded.margin >= MIN_MARGIN:
                     found.append(
                         Golden(
                             source=list(source),

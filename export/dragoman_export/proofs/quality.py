@@ -16,8 +16,8 @@ from dragoman_server.runtime.scoring import default_limit
 from dragoman_training.evaluation import measure
 from dragoman_training.tokenizer import END
 
-MOST_BLEU_LOST = 0.3
-LEAST_AGREEMENT = 0.99
+MAX_BLEU_LOST = 0.3
+MIN_AGREEMENT = 0.99
 _ROWS = 64
 
 
@@ -57,13 +57,13 @@ def _by_reference(
     translated: Callable[[int], None],
 ) -> list[tuple[int, ...]]:
     graphs = Graphs(bundle, GraphSettings(rows=_ROWS))
-    most = graphs.manifest.max_target_tokens - len(start)
+    max_tokens = graphs.manifest.max_target_tokens - len(start)
     order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
     decoded: list[tuple[int, ...]] = [()] * len(sources)
     for at in range(0, len(order), _ROWS):
         numbers = order[at : at + _ROWS]
         batch = [sources[n] for n in numbers]
-        limits = [default_limit(len(s), most) for s in batch]
+        limits = [default_limit(len(s), max_tokens) for s in batch]
         found = greedy(graphs, batch, limits, start=start)
         for number, each in zip(numbers, found, strict=True):
             decoded[number] = each.ids
@@ -121,17 +121,17 @@ def check_quality(manifest: Manifest, quality: TextQuality) -> None:
     """Refuse a bundle that translates worse than the model it was made from."""
     precision = manifest.precision
     lost = quality.bleu_float32 - quality.bleu
-    if lost > MOST_BLEU_LOST:
+    if lost > MAX_BLEU_LOST:
         what, mend = precision, "Products that lose it can stay float32: --keep-float32 projection"
         if manifest.shortlist:
             what = f"{precision} with the shortlist"
             mend = "See what it is without, or with a longer one: --shortlist-likely 100"
         raise VerificationError(
             f"{what} loses {lost:.2f} BLEU on the given text ({quality.bleu_float32:.2f} to "
-            f"{quality.bleu:.2f}); at most {MOST_BLEU_LOST} is allowed. {mend}"
+            f"{quality.bleu:.2f}); at most {MAX_BLEU_LOST} is allowed. {mend}"
         )
-    if precision == "float16" and quality.token_agreement < LEAST_AGREEMENT:
+    if precision == "float16" and quality.token_agreement < MIN_AGREEMENT:
         raise VerificationError(
             f"float16 gives only {quality.token_agreement:.1%} of the ids that float32 gives; "
-            f"at least {LEAST_AGREEMENT:.0%} are needed"
+            f"at least {MIN_AGREEMENT:.0%} are needed"
         )

@@ -26,7 +26,7 @@ _FIELDS: dict[str, dict[int, str]] = {
     "SparseTensor": {1: "Tensor", 2: "Tensor"},
     "Tensor": {13: "Entry"},
 }
-_DEEPEST = 32
+_MAX_DEPTH = 32
 
 
 def external_files(model: bytes) -> set[str]:
@@ -35,7 +35,7 @@ def external_files(model: bytes) -> set[str]:
 
 
 def _locations(message: memoryview, kind: str, depth: int) -> Iterator[str]:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise ValueError("nested too deeply")
     if kind == "Entry":
         entry = {number: bytes(value) for number, value in _fields(message)}

@@ -8,7 +8,7 @@ from dragoman_server.bundle.graph_io import GRAPHS, SHORTLIST_GRAPHS
 from dragoman_server.bundle.tables import check_within, from_table
 
 FORMAT = 1
-_LARGEST = 1 << 24
+_MAX_SIZE = 1 << 24
 """No size of a model is larger; a manifest that says so is wrong or means harm."""
 MANIFEST, WEIGHTS = "manifest.json", "weights.bin"
 SHORTLIST = "shortlist.npz"
@@ -39,7 +39,7 @@ class Dimensions:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            check_within(1, _LARGEST, name, value)
+            check_within(1, _MAX_SIZE, name, value)
         if self.width % self.heads:
             raise ValueError(f"width is {self.width}, which is no multiple of heads, {self.heads}")
 
@@ -119,7 +119,7 @@ class Manifest:
         self._check_languages()
         check_within(0, self.dimensions.decoder_layers - 1, "alignment_layer", self.alignment_layer)
         for name in ("max_source_tokens", "max_target_tokens"):
-            check_within(1, _LARGEST, name, getattr(self, name))
+            check_within(1, _MAX_SIZE, name, getattr(self, name))
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision {self.precision!r} is not known")
         check_within(0, MAX_PLACEHOLDERS, "placeholders", self.placeholders)

@@ -39,10 +39,10 @@ class Shortlist:
             or not self.likely.size
         ):
             raise ValueError(f"likely is of shape {self.likely.shape}")
-        for name, tokens, least in (("always", self.always, 0), ("likely", self.likely, -1)):
+        for name, tokens, min_token in (("always", self.always, 0), ("likely", self.likely, -1)):
             if tokens.dtype != np.int32:
                 raise ValueError(f"{name} is of type {tokens.dtype}")
-            if tokens.size and not least <= tokens.min() <= tokens.max() < target_vocabulary:
+            if tokens.size and not min_token <= tokens.min() <= tokens.max() < target_vocabulary:
                 raise ValueError(f"{name} has a token outside the vocabulary")
         if self.always[0] != end or len(set(self.always.tolist())) < len(self.always):
             raise ValueError("always does not begin with the end token, or has a token twice")

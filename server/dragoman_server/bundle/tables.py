@@ -5,9 +5,9 @@ from dataclasses import fields
 from typing import Any
 
 
-def check_within(least: int, most: int, name: str, value: int) -> None:
-    if not least <= value <= most:
-        raise ValueError(f"{name} is {value}: it must be from {least} to {most}")
+def check_within(min_value: int, max_value: int, name: str, value: int) -> None:
+    if not min_value <= value <= max_value:
+        raise ValueError(f"{name} is {value}: it must be from {min_value} to {max_value}")
 
 
 def from_table(cls: type[Any], table: Any) -> Any:

@@ -25,7 +25,7 @@ def check_caches(
                 )
 
 
-def check_range(name: str, values: Ints, count: int, least: int, most: int) -> int:
+def check_range(name: str, values: Ints, count: int, min_value: int, max_value: int) -> int:
     """The graphs themselves would wrap around, cut off, or read another row. Returns the largest.
 
     Called at every step, so by the functions that numpy's methods are made of.
@@ -33,6 +33,6 @@ def check_range(name: str, values: Ints, count: int, least: int, most: int) -> i
     if len(values) != count or count == 0:
         raise ValueError(f"{len(values)} {name}, not {max(1, count)}")
     largest = int(np.maximum.reduce(values))
-    if largest > most or np.minimum.reduce(values) < least:
-        raise ValueError(f"{name} must be from {least} to {most}")
+    if largest > max_value or np.minimum.reduce(values) < min_value:
+        raise ValueError(f"{name} must be from {min_value} to {max_value}")
     return largest

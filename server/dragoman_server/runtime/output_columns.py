@@ -13,12 +13,12 @@ from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS
 from dragoman_server.runtime.arrays import Ints
 from dragoman_server.runtime.output_weights import OutputWeights
 
-_STEP = 512
+_GRANULE = 512
 """Their number is a multiple of this."""
 _SPARE = 1.5
 """Columns that there are after a new beginning, for each that is wanted: more are computed for
 nothing, fewer are soon used up."""
-_TOO_MANY = 3
+_MAX_SURPLUS = 3
 """Times what there should be: after a crowd has gone, it is worth to begin anew."""
 
 
@@ -28,17 +28,17 @@ class RowShortlists:
     def __init__(self, weights: OutputWeights, rows: int) -> None:
         vocabulary, width = weights.matrix.shape
         self._all = weights
-        self._most = min(vocabulary, rows * MAX_SHORTLIST_TOKENS)
+        self._max_columns = min(vocabulary, rows * MAX_SHORTLIST_TOKENS)
         """Columns that can be wanted at a time."""
         self.ids = np.zeros((rows, MAX_SHORTLIST_TOKENS), np.int64)
         """The end token is the first."""
         self.columns = np.zeros((rows, MAX_SHORTLIST_TOKENS), np.int64)
         self.offsets = np.full((rows, MAX_SHORTLIST_TOKENS), -np.inf, np.float32)
         """-inf behind a list's end, and for an end token that may not come yet."""
-        self._memory = np.zeros(self._most * width, np.int8)
+        self._memory = np.zeros(self._max_columns * width, np.int8)
         self._memory.fill(0)  # zeros() alone leaves the pages to be touched later
-        self._steps = np.zeros(self._most, np.float32)
-        self._biases = np.zeros(self._most, np.float32)
+        self._scales = np.zeros(self._max_columns, np.float32)
+        self._biases = np.zeros(self._max_columns, np.float32)
         self._column_of = np.full(vocabulary, -1, np.int64)
         self._wanted = np.zeros(vocabulary, np.int32)
         """By how many sentences."""
@@ -60,14 +60,14 @@ class RowShortlists:
     @property
     def _room(self) -> int:
         """Columns to have for what is wanted now."""
-        return min(self._most, _STEP * (1 + int(_SPARE * self.wanted) // _STEP))
+        return min(self._max_columns, _GRANULE * (1 + int(_SPARE * self.wanted) // _GRANULE))
 
     @property
     def inputs(self) -> dict[str, npt.NDArray[Any]]:
         """Columns, as the graph takes them; they stay where they are while the version does."""
         found: dict[str, npt.NDArray[Any]] = {
             "column_weights": self._weights,
-            "column_steps": self._steps[: self._width],
+            "column_steps": self._scales[: self._width],
         }
         if self._all.biases is not None:
             found["column_biases"] = self._biases[: self._width]
@@ -79,7 +79,7 @@ class RowShortlists:
         self._wanted[tokens] += 1
         new = tokens[self._column_of[tokens] < 0]
         is_full = self._used + len(new) > self._width
-        if is_full or self._width > _TOO_MANY * self._room:
+        if is_full or self._width > _MAX_SURPLUS * self._room:
             self._begin_anew()
         else:
             self._append(new)
@@ -114,7 +114,7 @@ class RowShortlists:
     def _append(self, tokens: Ints) -> None:
         begin, end = self._used, self._used + len(tokens)
         self._weights[:, begin:end] = self._all.matrix[tokens].T
-        self._steps[begin:end] = self._all.steps[tokens]
+        self._scales[begin:end] = self._all.scales[tokens]
         if self._all.biases is not None:
             self._biases[begin:end] = self._all.biases[tokens]
         self._column_of[tokens] = np.arange(begin, end)

@@ -14,7 +14,7 @@ class OutputWeights:
     """Of all target tokens: a line for each."""
 
     matrix: npt.NDArray[np.int8]
-    steps: Floats
+    scales: Floats
     biases: Floats | None
 
     @classmethod

@@ -42,7 +42,7 @@ def test_the_selection_follows_from_the_options(
 
 
 @pytest.mark.parametrize(
-    ("sentence", "options", "is_greedy", "is_constrained", "may_use_shortlist"),
+    ("sentence", "options", "is_plain_greedy", "is_constrained", "may_use_shortlist"),
     [
         (PLAIN, Options(), True, False, True),
         (PLAIN, Options(beam=2), False, False, True),
@@ -61,12 +61,12 @@ def test_the_selection_follows_from_the_options(
 def test_what_a_step_has_to_know_follows_from_sentence_and_options(
     sentence: Sentence,
     options: Options,
-    is_greedy: bool,
+    is_plain_greedy: bool,
     is_constrained: bool,
     may_use_shortlist: bool,
 ) -> None:
     found = decoding(sentence, options)
-    assert found.is_greedy is is_greedy
+    assert found.is_plain_greedy is is_plain_greedy
     assert found.is_constrained is is_constrained
     assert found.may_use_shortlist is may_use_shortlist
     assert found.keeps_alignment is options.alignment

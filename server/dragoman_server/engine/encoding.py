@@ -30,8 +30,9 @@ class Encoded:
 def batches(placed: list[Running]) -> Iterator[list[Running]]:
     """Yield sentences, shortest first, in batches of like length: as few as padding is worth."""
     batch: list[Running] = []
-    for running in sorted(placed, key=_length):
-        padding = sum(_length(running) - _length(other) for other in batch)
+    for running in sorted(placed, key=lambda running: running.job.source_length):
+        length = running.job.source_length
+        padding = sum(length - other.job.source_length for other in batch)
         if batch and padding > _PADDING_PER_CALL:
             yield batch
             batch = []
@@ -43,7 +44,7 @@ def batches(placed: list[Running]) -> Iterator[list[Running]]:
 def encode(graphs: Graphs, batch: list[Running]) -> Encoded:
     """Read a batch of sentences into the cross caches of all their rows."""
     special = graphs.manifest.special_ids
-    lengths = np.array([_length(running) for running in batch])
+    lengths = np.array([running.job.source_length for running in batch])
     ids = np.full((len(batch), int(lengths.max())), special.pad, np.int64)
     for line, running in zip(ids, batch, strict=True):
         source = running.job.sentence.source
@@ -60,8 +61,3 @@ def encode(graphs: Graphs, batch: list[Running]) -> Encoded:
         padding=ids.size - source_tokens,
         poisoned=[r for r, total in zip(batch, sums, strict=True) if not math.isfinite(total)],
     )
-
-
-def _length(running: Running) -> int:
-    """Return the number of source tokens, the end token included."""
-    return len(running.job.sentence.source) + 1

@@ -16,7 +16,7 @@ from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import GREEDY, Failure, Options, Report, Sentence, Ticket, Timing
 from dragoman_server.engine.jobs import Job, JobMaker, SentenceError
 from dragoman_server.engine.lane import Lane
-from dragoman_server.engine.lane_thread import LaneStatus, LaneThread, Work, unanswered
+from dragoman_server.engine.lane_thread import LaneStatus, LaneThread, Work
 from dragoman_server.engine.scheduler import Need, Scheduler
 from dragoman_server.engine.scheduler_settings import SchedulerSettings
 from dragoman_server.engine.settings import EngineSettings
@@ -153,7 +153,7 @@ class Engine:
         if not sentences:
             raise SentenceError("sentences", "are none: a request has at least one")
         jobs = [self._maker.job(sentence, options, stream=stream) for sentence in sentences]
-        needs = [Need(job.decoding.beam, len(job.sentence.source) + 1) for job in jobs]
+        needs = [Need(job.decoding.beam, job.source_length) for job in jobs]
         now = time.monotonic()
         with self._changed:
             if not self._is_open:
@@ -266,7 +266,7 @@ class Engine:
             while self._jobs:
                 _, job = self._jobs.popitem()
                 self._scheduler.cancel(job.ticket.request)
-                report.answers.append(unanswered(job, Failure.STOPPED))
+                report.answers.append(job.answer(failure=Failure.STOPPED))
         if report.answers:
             self.release(report)
             self._hand_over(report)

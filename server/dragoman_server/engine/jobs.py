@@ -5,11 +5,21 @@ and does not ask the options again.
 """
 
 import secrets
+import time
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from dragoman_server.bundle.manifest import Manifest
-from dragoman_server.engine.core import FieldError, Options, Sentence, Ticket, Timing
+from dragoman_server.engine.core import (
+    Answer,
+    Failure,
+    FieldError,
+    Hypothesis,
+    Options,
+    Sentence,
+    Ticket,
+    Timing,
+)
 from dragoman_server.runtime.limits import MAX_CANDIDATES
 from dragoman_server.runtime.scoring import candidates_of, default_limit
 
@@ -40,7 +50,7 @@ class Decoding:
     """Rows that the sentence holds: one for each hypothesis of its beam."""
     candidates: int
     """Most probable tokens of each row that the selection looks at."""
-    is_greedy: bool
+    is_plain_greedy: bool
     """Each step takes the best token and nothing else has to be known: no token is given, and no
     alignment is kept. Constraints may hold: they change probabilities before a token is chosen."""
     is_constrained: bool
@@ -63,7 +73,7 @@ class Decoding:
             selection=selection,
             beam=options.beam,
             candidates=candidates,
-            is_greedy=selection is Selection.GREEDY and not (options.alignment or forced),
+            is_plain_greedy=selection is Selection.GREEDY and not (options.alignment or forced),
             is_constrained=is_penalised or options.min_tokens > 0,
             may_use_shortlist=options.sampling is None and not is_penalised and not is_given,
             keeps_alignment=options.alignment,
@@ -100,6 +110,30 @@ class Job:
     stream: bool
     """Tokens are reported as they come."""
     timing: Timing = field(default_factory=Timing)
+    """Moments of the sentence's life, which whoever has the job writes down."""
+
+    @property
+    def source_length(self) -> int:
+        """Source tokens of the sentence, the end token included."""
+        return len(self.sentence.source) + 1
+
+    def answer(
+        self,
+        *,
+        hypotheses: tuple[Hypothesis, ...] = (),
+        failure: Failure | None = None,
+        steps: int = 0,
+    ) -> Answer:
+        """Return the answer of the sentence, which ends now."""
+        self.timing.finished = time.monotonic()
+        return Answer(
+            self.ticket,
+            hypotheses=hypotheses,
+            failure=failure,
+            timing=self.timing,
+            source_tokens=len(self.sentence.source),
+            steps=steps,
+        )
 
 
 class JobMaker:

@@ -16,7 +16,7 @@ from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine import encoding, greedy, sampling
 from dragoman_server.engine.beam import BeamSearch
 from dragoman_server.engine.constraints import Constraints
-from dragoman_server.engine.core import Answer, Failure, Report, Ticket
+from dragoman_server.engine.core import Failure, Report, Ticket
 from dragoman_server.engine.greedy import Ended
 from dragoman_server.engine.jobs import Job
 from dragoman_server.engine.rows import Rows, Running
@@ -52,7 +52,7 @@ class Lane:
         self._running: dict[Ticket, Running] = {}
         self._fresh: list[Running] = []
         """Running sentences that have taken no step yet."""
-        self._greedy_count = 0
+        self._plain_greedy_count = 0
         """Running sentences that take the best token each time and need nothing else."""
 
     @property
@@ -81,7 +81,7 @@ class Lane:
             running.steps_before = self._steps
             self._running[job.ticket] = running
             self._fresh.append(running)
-            self._greedy_count += job.decoding.is_greedy
+            self._plain_greedy_count += job.decoding.is_plain_greedy
             # A shortlist keeps to the minimum length by itself, and nothing else constrains it.
             if not self.shortlisting.add(running) and job.decoding.is_constrained:
                 self._constraints.add(running)
@@ -102,10 +102,10 @@ class Lane:
         rows, count = self.rows, self.rows.count
         if not count:
             return
-        all_greedy = self._greedy_count == len(self._running)
+        all_plain_greedy = self._plain_greedy_count == len(self._running)
         past = rows.past[:count]
         given = self._ends[:count]
-        if not all_greedy:
+        if not all_plain_greedy:
             given = rows.forced_tokens(past < rows.forced_length[:count], given)
         result = self._decode(given)
         report.rows = count
@@ -116,8 +116,8 @@ class Lane:
             running.job.timing.first_token = now
         self._fresh.clear()
         if self._drop_poisoned(result, report):
-            all_greedy = False  # a row without an owner is none that goes on
-        if all_greedy:
+            all_plain_greedy = False  # a row without an owner is none that goes on
+        if all_plain_greedy:
             self._finish(greedy.advance(rows, result, self._special.end, report), report)
         else:
             self._advance_mixed(result, past < rows.forced_length[:count], given, report)
@@ -217,22 +217,14 @@ class Lane:
         """Free a sentence's rows and answer it."""
         job = running.job
         del self._running[job.ticket]
-        self._greedy_count -= job.decoding.is_greedy
+        self._plain_greedy_count -= job.decoding.is_plain_greedy
         if running in self._fresh:
             self._fresh.remove(running)
         self.rows.free(running)
         if not self.shortlisting.remove(running) and job.decoding.is_constrained:
             self._constraints.remove(running)
-        job.timing.finished = time.monotonic()
+        found = () if failure else tuple(running.finished)
         if not failure:
-            report.target_tokens += len(running.finished[0].ids) + 1
-        report.answers.append(
-            Answer(
-                job.ticket,
-                hypotheses=() if failure else tuple(running.finished),
-                failure=failure,
-                timing=job.timing,
-                source_tokens=len(job.sentence.source),
-                steps=self._steps - running.steps_before,
-            )
-        )
+            report.target_tokens += len(found[0].ids) + 1
+        steps = self._steps - running.steps_before
+        report.answers.append(job.answer(hypotheses=found, failure=failure, steps=steps))

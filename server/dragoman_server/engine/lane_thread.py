@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman_server.engine.core import Answer, Failure, Report, Ticket
+from dragoman_server.engine.core import Failure, Report, Ticket
 from dragoman_server.engine.jobs import Job
 from dragoman_server.engine.lane import Lane
 
@@ -104,7 +104,7 @@ class LaneThread:
 
     def _take_turn(self, work: Work) -> None:
         lane, report = self._lane, Report(self._lane.number)
-        report.answers += [unanswered(job, failure) for job, failure in work.dropped]
+        report.answers += [job.answer(failure=failure) for job, failure in work.dropped]
         graph_seconds = lane.graphs.seconds
         self._work(work, report)
         self._host.release(report)
@@ -125,18 +125,7 @@ class LaneThread:
             lane.fail_all(Failure.FAULT, report)
             answered = {answer.ticket for answer in report.answers}
             report.answers += [
-                unanswered(job, Failure.FAULT)
+                job.answer(failure=Failure.FAULT)
                 for job in work.admitted
                 if job.ticket not in answered
             ]
-
-
-def unanswered(job: Job, failure: Failure) -> Answer:
-    """Return the answer of a sentence that no lane has decoded."""
-    job.timing.finished = time.monotonic()
-    return Answer(
-        job.ticket,
-        failure=failure,
-        timing=job.timing,
-        source_tokens=len(job.sentence.source),
-    )

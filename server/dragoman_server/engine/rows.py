@@ -116,7 +116,7 @@ class Rows:
         at = rows[0] if beam == 1 else rows  # numpy takes a number in far less time than a list
         self.token[at] = begin
         self.past[at] = 0
-        self.source_length[at] = len(job.sentence.source) + 1
+        self.source_length[at] = job.source_length
         self.start[at] = len(job.sentence.start)
         self.max_length[at] = len(job.sentence.start) + job.limit
         self.min_tokens[at] = job.options.min_tokens

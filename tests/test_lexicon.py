@@ -79,7 +79,7 @@ def test_function_tokens_are_translations_of_nothing() -> None:
 
 
 def test_ranks_are_those_of_a_plain_implementation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lexicon, "_TOGETHER", 100)
+    monkeypatch.setattr(lexicon, "_CHUNK_LINKS", 100)
     pairs = sentence_pairs(60, both=True)
     expected = plain_model_1(pairs, iterations=3)
     found = learnt(pairs, iterations=3, likely=TARGET_VOCABULARY)
@@ -110,7 +110,7 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = sentence_pairs(200, both=True)
     whole = learnt(pairs)
     for together in (1, 97, 1000):
-        monkeypatch.setattr(lexicon, "_TOGETHER", together)
+        monkeypatch.setattr(lexicon, "_CHUNK_LINKS", together)
         assert same(learnt(pairs), whole)
 
 

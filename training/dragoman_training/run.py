@@ -40,6 +40,7 @@ from dragoman_training.errors import (
 )
 from dragoman_training.files import locked_directory, made_directory, remove_partial, write_text
 from dragoman_training.interrupts import StopRequest, exit_on_termination
+from dragoman_training.memory import bound_compiled_products
 from dragoman_training.precision import autocast_dtype, check_compiler
 from dragoman_training.prepare import PreparedData, load_prepared, prepare
 from dragoman_training.recipe import Recipe, recipe_from_dict
@@ -75,6 +76,7 @@ def train(recipe: Recipe, output: Path, observer: Observer, threads: int | None 
     ``threads`` is how many PyTorch computes with on a CPU, in this process from now on; None leaves
     that to PyTorch.
     """
+    bound_compiled_products()
     if threads is not None:
         torch.set_num_threads(threads)
     with join_world(recipe.training.device) as world:

@@ -12,6 +12,7 @@ import pytest
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.service.telemetry import logs
+from dragoman_server.service.telemetry.logs import LogSettings
 from service_process import SMALL, started
 from service_running import MODEL, PATIENCE, few_rows, serving, settings_for, variant
 
@@ -41,7 +42,7 @@ def an_exception(logger: str) -> None:
 
 def test_a_line_for_machines_is_json(root: logging.Logger) -> None:
     stream = io.StringIO()
-    logs.set_up("auto", "info", stream)
+    logs.set_up(LogSettings(), stream)
     log = logging.getLogger("dragoman.server")
     log.info("now %s", "serving", extra={"facts": {"seconds": 1.5}})
     log.debug("not wanted")
@@ -61,7 +62,7 @@ def test_a_line_on_a_terminal_is_readable(root: logging.Logger) -> None:
             return True
 
     stream = Terminal()
-    logs.set_up("auto", "info", stream)
+    logs.set_up(LogSettings(), stream)
     logging.getLogger("a").info("now serving", extra={"facts": {"model": "en-pt", "seconds": 1}})
     logging.getLogger("a").warning("take care")
     first, second = stream.getvalue().splitlines()
@@ -72,7 +73,7 @@ def test_a_line_on_a_terminal_is_readable(root: logging.Logger) -> None:
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_a_trace_says_where_but_not_what_was_at_hand(root: logging.Logger, form: str) -> None:
     stream = io.StringIO()
-    logs.set_up(form, "info", stream)
+    logs.set_up(LogSettings(log_format=form), stream)
     an_exception("dragoman.calls")
     written = stream.getvalue()
     for part in ("RuntimeError", "KeyError", "test_service_logs.py:", "an_exception", "r1"):
@@ -85,7 +86,7 @@ def test_a_trace_says_where_but_not_what_was_at_hand(root: logging.Logger, form:
 
 def test_a_trace_of_the_engine_says_all_because_it_knows_no_text(root: logging.Logger) -> None:
     stream = io.StringIO()
-    logs.set_up("json", "info", stream)
+    logs.set_up(LogSettings(log_format="json"), stream)
     an_exception("dragoman_server.engine.engine")
     assert "Zanzibar in /etc/passwd" in stream.getvalue()
 

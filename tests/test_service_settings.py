@@ -14,9 +14,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from dragoman_server.cli import serve as serve_module
+from dragoman_server.cli.flags import field_docs
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.errors import ServerError
 from dragoman_server.service.settings import Limits, ServerSettings, join_address, split_address
+from dragoman_server.service.telemetry.logs import LogSettings
 from service_process import started
 from service_running import MODEL
 
@@ -54,7 +56,7 @@ def flags() -> dict[str, Any]:
 
 def test_every_setting_is_a_flag_a_variable_and_a_key() -> None:
     known = {f.name for kind in (ServerSettings, Limits, EngineSettings) for f in fields(kind)}
-    extra = {"config", "log_format", "log_level"}
+    extra = {"config", *(f.name for f in fields(LogSettings))}
     assert flags().keys() == (known - NOT_FLAGS) | extra
     for name, parameter in flags().items():
         assert parameter.envvar == f"DRAGOMAN_{name.upper()}"
@@ -66,7 +68,18 @@ def test_every_setting_is_a_flag_a_variable_and_a_key() -> None:
 def test_what_is_not_said_has_the_defaults_of_the_settings(read: Read) -> None:
     assert read("x") == ServerSettings(bundles=(Path("x"),))
     defaults = inspect.signature(serve_module.serve).parameters
-    assert (defaults["log_format"].default, defaults["log_level"].default) == ("auto", "info")
+    assert LogSettings(**{f.name: defaults[f.name].default for f in fields(LogSettings)}) == (
+        LogSettings()
+    )
+
+
+def test_help_is_what_the_fields_say() -> None:
+    for kind in (ServerSettings, EngineSettings, Limits, LogSettings):
+        for name, text in field_docs(kind).items():
+            is_made_otherwise = name == "bundles" or (name in OF_THE_SERVER and kind is not Limits)
+            if name in flags() and not is_made_otherwise:
+                assert flags()[name].help == text
+    assert field_docs(ServerSettings)["stall"].startswith("Seconds without a sign of life")
 
 
 VALUES: dict[str, tuple[str, object]] = {

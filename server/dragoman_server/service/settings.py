@@ -14,29 +14,29 @@ class Limits:
     """What a client may ask for, and how much of it the server keeps waiting."""
 
     max_message_bytes: int = 4 * 1024 * 1024
-    """Of a request."""
+    """Most bytes of a request."""
     max_texts: int = 1024
-    """Texts, or pairs to score, of a request."""
+    """Most texts, or pairs to score, of a request."""
     max_source_tokens: int = 65_536
-    """Of all texts of a request."""
+    """Most source tokens of all texts of a request together."""
     max_target_tokens: int = 1024
-    """Most that ``max_tokens`` of a request may be; the model's own limit holds besides."""
+    """Largest max_tokens that a request may ask for; the model's own limit holds besides."""
     max_waiting_requests: int = 256
-    """Requests that wait for rows."""
+    """Most requests that wait for rows of a model."""
     max_waiting_tokens: int = 131_072
-    """Source tokens that wait for rows."""
+    """Most source tokens that wait for rows of a model."""
     max_calls: int = 2048
-    """Calls at a time."""
+    """Most calls under way at a time."""
     max_client_calls: int = 1024
-    """Calls at a time of one key, or of one address where no keys are asked for."""
+    """Most calls under way of one key, or of one address where no keys are asked for."""
     max_streams: int = 512
-    """Of these, streams."""
+    """Most streams under way at a time."""
     bulk_window: int = 64
     """Items of a bulk stream that are read before the first of them is answered."""
     stream_window: int = 128
     """Sentences of a stream that are translated before the first of them is sent."""
     max_deadline: float = 300.0
-    """Seconds that a call may take, whatever its client says. Bulk streams have no end."""
+    """Most seconds that a call may take, whatever its client says; bulk streams may go on."""
 
     def __post_init__(self) -> None:
         _at_least_1(self)
@@ -44,27 +44,37 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
+    """What a server serves, where, to whom, and how it ends."""
+
     bundles: tuple[Path, ...]
+    """Directories of the models."""
     listen: str = "127.0.0.1:50051"
+    """Address to serve gRPC on."""
     metrics: str = "127.0.0.1:9464"
-    """Empty: no metrics."""
+    """Address to serve metrics for Prometheus on, under /metrics; empty for none."""
     skip_refused: bool = False
-    """Serve what can be served where a bundle is refused."""
+    """Serve the other models where a bundle is refused."""
     tls_certificate: Path | None = None
+    """PEM file of the certificate that clients are shown, with its chain."""
     tls_key: Path | None = None
+    """PEM file of the certificate's private key."""
     keys: Path | None = None
-    """A file of keys, with a line NAME KEY [MODEL,MODEL] for each client."""
+    """File of the clients' keys, with a line NAME KEY or NAME KEY MODEL,MODEL for each."""
     allow_open: bool = False
-    """Listen on a public address without TLS and keys."""
+    """Listen on an address that others can reach without TLS and keys."""
     grace: float = 30.0
-    """Seconds that running requests have when the server is told to stop."""
+    """Seconds that running calls have when the server is told to stop."""
     stall: float = 30.0
-    """Seconds without a heartbeat after which an engine that has work counts as lost."""
+    """Seconds without a sign of life after which an engine that has work counts as lost."""
     connection_age: float = 300.0
-    """Seconds, give or take a tenth, after which a client has to connect again, and asks its names
-    again then; its calls go on. Else those who are connected never find a server that was added."""
+    """Seconds, give or take a tenth, after which a client has to connect again; its calls go on.
+
+    It asks its names again then. Clients that stay connected never find a server that was added.
+    """
     limits: Limits = field(default_factory=Limits)
+    """What clients may ask for."""
     engine: EngineSettings = field(default_factory=EngineSettings)
+    """The settings of each model's engine; its queue has the bounds of ``limits``."""
 
     def __post_init__(self) -> None:
         if not self.bundles:
@@ -86,7 +96,7 @@ class ServerSettings:
 
 
 def split_address(name: str, address: str) -> tuple[str, int]:
-    """``HOST:PORT``, the host of version 6 in brackets."""
+    """Return host and port of ``HOST:PORT``; a host of IP version 6 stands in brackets."""
     host, colon, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or int(port) > 65_535:
@@ -95,11 +105,12 @@ def split_address(name: str, address: str) -> tuple[str, int]:
 
 
 def join_address(host: str, port: int) -> str:
+    """Return ``HOST:PORT``, the reverse of ``split_address``."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach a host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

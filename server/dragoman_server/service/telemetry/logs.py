@@ -1,7 +1,7 @@
 """The server's log: a JSON object a line for machines, a readable line on a terminal.
 
 A record may carry ``facts``: names and values that go along with its message. No text of a user, no
-token and no path is ever among them. Nor in a trace: what an exception says is left out, but for
+key and no path is ever among them. Nor in a trace: what an exception says is left out, but for
 the engine's, which knows no text.
 """
 
@@ -11,20 +11,42 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TextIO
 
-FORMATS = ("auto", "json", "text")
-LEVELS = ("debug", "info", "warning", "error")
 _KNOWS_NO_TEXT = "dragoman_server.engine"
-_LONGEST_CHAIN = 8
-"""Exceptions of a trace."""
+"""The loggers of the engine, whose exceptions may say what they say."""
+_MAX_CHAIN = 8
+"""Most exceptions of a trace, each the cause of the one before."""
+_ALLOWED = {
+    "log_format": ("auto", "json", "text"),
+    "log_level": ("debug", "info", "warning", "error"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSettings:
+    """What is logged, and in which form."""
+
+    log_format: str = "auto"
+    """Form of the log: json, text, or auto, which is text on a terminal and json elsewhere."""
+    log_level: str = "info"
+    """Least severe messages that are logged: debug, info, warning or error."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in _ALLOWED.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(allowed)}")
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 class JsonFormatter(logging.Formatter):
+    """Formats a record as a JSON object."""
+
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line = {
@@ -40,6 +62,8 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
+    """Formats a record as a line for people."""
+
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%H:%M:%S", time.localtime(record.created))
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
@@ -50,9 +74,9 @@ class TextFormatter(logging.Formatter):
 
 
 def _trace(record: logging.LogRecord) -> Iterator[str]:
-    """An exception and what it came from, each with the places that it passed, innermost last."""
+    """Yield an exception and its causes, each with the places that it passed, innermost last."""
     error = record.exc_info[1] if record.exc_info else None
-    for _ in range(_LONGEST_CHAIN):
+    for _ in range(_MAX_CHAIN):
         if error is None:
             return
         says = f": {error}" if record.name.startswith(_KNOWS_NO_TEXT) else ""
@@ -62,12 +86,13 @@ def _trace(record: logging.LogRecord) -> Iterator[str]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def set_up(form: str, level: str, stream: TextIO = sys.stderr) -> None:
-    """``auto`` is text on a terminal, and JSON elsewhere."""
+def set_up(settings: LogSettings, stream: TextIO = sys.stderr) -> None:
+    """Send all that is logged to a stream."""
+    form = settings.log_format
     if form == "auto":
         form = "text" if stream.isatty() else "json"
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    root.setLevel(settings.log_level.upper())

@@ -69,7 +69,7 @@ dashboard: $(VENV)/.dev
 	mv dashboard.json.new deploy/grafana/dashboards/dragoman.json
 
 ## bench: Dragoman beside its peers, under load, and where its time goes; writes docs/benchmarks.md
-bench: $(VENV)/.bench
+bench: $(VENV)/.peers
 	mkdir -p $(BENCH)
 	-$(MAKE) --no-print-directory $(OPTIMUM)/.done
 	$(BIN)/python benchmarks/compare.py --json $(BENCH)/compare.json \
@@ -84,11 +84,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/report.py $(BENCH) docs/benchmarks.md
 
 ## bench-quick: the server beside CTranslate2 only, in minutes; fails where it falls behind
-bench-quick: $(VENV)/.bench
+bench-quick: $(VENV)/.peers
 	@$(BIN)/python benchmarks/compare.py --quick
 
 ## bench-parts: training beside a plain loop, the engine and its graphs beside the machine's limits
-bench-parts: $(VENV)/.bench
+bench-parts: $(VENV)/.peers
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/graphs.py
 	$(BIN)/python benchmarks/engine.py
@@ -124,13 +124,13 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) '.[dev]'
 	touch $@ $(VENV)/.run $(VENV)/.toy
 
-$(VENV)/.bench: $(BIN)/python pyproject.toml constraints.txt
-	$(INSTALL) '.[bench]'
+$(VENV)/.peers: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) '.[peers]'
 	touch $@ $(VENV)/.dev $(VENV)/.run $(VENV)/.toy
 
 # Optimum-ONNX wants an older transformers than the one that is compared beside it. All else it
 # finds where the others are, which its own packages go before.
-$(OPTIMUM)/.done: $(VENV)/.bench
+$(OPTIMUM)/.done: $(VENV)/.peers
 	$(PYTHON) -m venv $(OPTIMUM)
 	$(OPTIMUM)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
 		optimum==2.1.0 optimum-onnx==0.1.0 transformers==4.57.6 huggingface_hub==0.36.2 \

@@ -120,7 +120,7 @@ def random_sentence(options: Options) -> Sentence:
 
 
 def soak(engine: Engine, receiver: Receiver, requests: int) -> None:
-    """Some are cancelled, some have no time."""
+    """Submit random requests, of which some are cancelled and some have no time."""
     recent: list[int] = []
     for number in range(requests):
         options = random_options()

@@ -38,7 +38,7 @@ def engine_of(rows: int, lanes: int) -> EngineSettings:
 
 @cache
 def alone(precision: str) -> list[Bits]:
-    """Each subject with no other sentence in the engine."""
+    """Translate each subject with no other sentence in the engine."""
     with Translator(trained_bundle(precision), engine_of(rows=5, lanes=1)) as translator:
         return [bits(translator.translate([s], options)[0]) for s, options in SUBJECTS]
 

@@ -35,7 +35,7 @@ CLEAN = [
 
 @cache
 def poisonous_bundle(precision: str) -> UncheckedBundle:
-    """The vectors of one source token and of one target token are not numbers."""
+    """Return a bundle in which one source token and one target token have no numbers as vectors."""
     model = tiny_model(seed=1)
     with torch.no_grad():
         model.source_embedding.table.weight[SICK_SOURCE] = torch.nan

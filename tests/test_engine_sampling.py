@@ -29,7 +29,7 @@ SENTENCE = Sentence((5, 9, 30, 12))
 
 @cache
 def wide_bundle() -> UncheckedBundle:
-    """Has more tokens than a step lists."""
+    """Return a bundle with more tokens than a step lists."""
     return graph_bundle(WIDE_MODEL)
 
 
@@ -40,7 +40,7 @@ def translator() -> Iterator[Translator]:
 
 
 def next_tokens(translator: Translator, sentence: Sentence, sampling: Sampling) -> Counter[int]:
-    """The token after the prefix, drawn with many seeds; the end token where none came."""
+    """Count the tokens drawn after the prefix with many seeds; the end token where none came."""
     at = len(sentence.prefix)
     pending = [
         translator.submit(
@@ -62,7 +62,7 @@ def next_tokens(translator: Translator, sentence: Sentence, sampling: Sampling) 
 
 
 def probabilities(model: Transformer, sentence: Sentence, sampling: Sampling) -> list[float]:
-    """Temperature, then the k best, then the fewest of them that reach p, as plainly as can be."""
+    """Apply the temperature, keep the k best, then the fewest of them that reach p: plainly."""
     values = log_probs(model, sentence, [sentence.prefix], Options())[0]
     scaled = (values / sampling.temperature).softmax(-1)
     best_first = scaled.argsort(descending=True).tolist()
@@ -79,7 +79,7 @@ def probabilities(model: Transformer, sentence: Sentence, sampling: Sampling) ->
 
 
 def chi_square_is_plausible(counts: Counter[int], expected: list[float]) -> bool:
-    """At a level of one in a thousand; rare tokens are put together."""
+    """Test at a level of one in a thousand; rare tokens are put together."""
     cells = [(counts[token], DRAWS * p) for token, p in enumerate(expected)]
     common = [cell for cell in cells if cell[1] >= 5]
     rare = [cell for cell in cells if 0 < cell[1] < 5]

@@ -38,7 +38,7 @@ OTHERS = [
     Options(repetition_penalty=1.5, beam=2),
     Options(no_repeat_ngram=2, suppressed=(7, 8)),
 ]
-"""What may take any token of the vocabulary."""
+"""Options of searches that may take any token of the vocabulary."""
 
 
 def made_up(
@@ -67,7 +67,7 @@ def listed() -> UncheckedBundle:
 
 
 def others(sentence: Sentence) -> tuple[int, ...]:
-    """Tokens that are not in its list."""
+    """Return the tokens that are not in the list of a sentence."""
     return tuple({*range(VOCABULARY)} - {*candidates(made_up(seed=5), *sentence.source)})
 
 
@@ -87,11 +87,9 @@ def test_the_bias_of_a_token_is_found_too() -> None:
     torch.nn.init.normal_(biased.projection.bias)
     some, every = graph_bundle(biased, "int8", made_up(seed=5)), graph_bundle(biased, "int8")
     for sentence in SENTENCES[:10]:
-        banned = tuple(
-            {*range(VOCABULARY)} - {*made_up(seed=5).tokens_for(sentence.source).tolist()}
-        )
         (ours,) = translate(some, sentence, Options()).hypotheses
-        (theirs,) = translate(every, sentence, Options(suppressed=banned)).hypotheses
+        banned = Options(suppressed=others(sentence))
+        (theirs,) = translate(every, sentence, banned).hypotheses
         assert ours.ids == theirs.ids
         assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=ROUNDING)
 
@@ -161,7 +159,7 @@ def test_columns_begin_anew_while_sentences_run() -> None:
         requests = [watched.engine.submit([s], each) for s, each in subjects]
         together = [bits(watched.answers_of(request)[0]) for request in requests]
         assert lane.graphs.shortlists.version > before
-        assert lane.graphs.shortlists.wanted == 0
+        assert lane.graphs.shortlists.tokens_in_use == 0
     assert together == alone
 
 

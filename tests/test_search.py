@@ -22,7 +22,7 @@ CPU = torch.device("cpu")
 
 
 def log_prob_of(model: Transformer, source: list[int], target: list[int]) -> float:
-    """Return that of a target and its end token, by teacher forcing: no cache, no search."""
+    """Return the log-probability of a target and its end token, by teacher forcing."""
     ids, lengths = pad_sources([source], CPU)
     with torch.no_grad():
         log_probs = model(ids, lengths, torch.tensor([[BEGIN, *target]]))[0].log_softmax(-1)

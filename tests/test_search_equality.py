@@ -75,7 +75,7 @@ def ids_of(found: Found) -> list[tuple[int, ...]]:
 
 
 def numbers_of(found: Found) -> list[float]:
-    """Log-probabilities and scores, one after the other."""
+    """Return all log-probabilities and scores, one after the other."""
     return [number for hypotheses in found for _, *numbers in hypotheses for number in numbers]
 
 

@@ -179,7 +179,7 @@ def test_lists_are_checked_when_a_bundle_is_loaded(listed: Path, tmp_path: Path)
     list_again(bundle, "columns.onnx")
     run = dragoman("verify", bundle)
     assert run.returncode == 2
-    assert "golden sentence 1 has other scores with its list" in run.stderr
+    assert "golden sentence 1 has other scores with its shortlist" in run.stderr
 
 
 def test_a_manifest_of_another_precision_has_none(listed: Path) -> None:

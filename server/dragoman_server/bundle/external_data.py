@@ -30,7 +30,7 @@ _MAX_DEPTH = 32
 
 
 def external_files(model: bytes) -> set[str]:
-    """The ``location`` of every tensor that is stored elsewhere. ``ValueError`` if not ONNX."""
+    """Return the files that tensors of a graph are stored in. Raises ``ValueError`` if not ONNX."""
     return set(_locations(memoryview(model), "Model", 0))
 
 
@@ -48,7 +48,7 @@ def _locations(message: memoryview, kind: str, depth: int) -> Iterator[str]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The length-delimited fields of a message, by number."""
+    """Yield number and content of each length-delimited field of a message."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)

@@ -20,13 +20,15 @@ class Golden:
     """A sentence with what the graphs made of it when the bundle was verified."""
 
     source: list[int]
-    """Ids without the end token."""
+    """Tokens of the source, without the end token."""
     limit: int
+    """Most tokens that the translation was allowed to have, its end token included."""
     ids: list[int]
+    """Tokens of the translation, found greedily, without begin and end."""
     token_log_probs: list[float]
-    """Of each id and of the end token."""
+    """Log-probability of each token of the translation, the end token last."""
     start: list[int] = field(default_factory=list)
-    """Tokens after the begin token that are no part of the translation."""
+    """Tokens that follow the begin token and are no part of the translation."""
 
 
 def write_golden(path: Path, golden: Sequence[Golden]) -> None:
@@ -36,6 +38,7 @@ def write_golden(path: Path, golden: Sequence[Golden]) -> None:
 
 
 def read_golden(path: Path, manifest: Manifest) -> list[Golden]:
+    """Read golden decodings. Raises ``BundleError`` for what does not fit the model."""
     try:
         golden = [
             from_table(Golden, entry)

@@ -2,7 +2,7 @@
 
 Shapes: R rows of the caches, n active rows (always the first n), W rows to fill, B sentences,
 S source positions, C capacity of a cache, H heads, K width of a head, V vocabulary, k candidates,
-A adjusted logits, D width of the model, U columns, L tokens of a list, m rows to move.
+A adjusted logits, D width of the model, U columns, L tokens of a shortlist, m rows to move.
 
 encoder.onnx
     source_ids        [B, S]  int64   padded with anything
@@ -33,14 +33,14 @@ decoder.onnx, one step of n rows
     alignment         [n, S]  float   cross-attention of one layer, mean of its heads; what stands
                                       behind the end of a row's source means nothing
 
-listed.onnx, the same step where rows choose among the tokens of lists; given_log_probs is that of
-the end token, and there are no given_ids, adjustments or log_probs
+listed.onnx, the same step where rows choose among the tokens of their shortlists; given_log_probs
+is that of the end token, and there are no given_ids, adjustments or log_probs
     column_weights    [D, U]  int8    the output weights of tokens, side by side in any order
-    column_steps      [U]     float
+    column_steps      [U]     float   the quantization scale of each column
     column_biases     [U]     float   where the model has any
-    list_ids          [n, L]  int64   the tokens of each row's list, the end token first
-    list_columns      [n, L]  int64   where their weights are
-    list_offsets      [n, L]  float   added; -inf bans a token, and what stands behind a list's end
+    list_ids          [n, L]  int64   the tokens of each row's shortlist, the end token first
+    list_columns      [n, L]  int64   the column of each of these tokens
+    list_offsets      [n, L]  float   added to their logits; -inf bans a token, and fills a line up
 
 columns.onnx
     ids               [m]     int64   target tokens
@@ -56,19 +56,22 @@ ENCODER, DECODER, MOVE = "encoder.onnx", "decoder.onnx", "move.onnx"
 GRAPHS = (ENCODER, DECODER, MOVE)
 LISTED_DECODER, OUTPUT_COLUMNS = "listed.onnx", "columns.onnx"
 SHORTLIST_GRAPHS = (LISTED_DECODER, OUTPUT_COLUMNS)
-"""What a bundle with a shortlist has besides."""
+"""Graphs that a bundle with a shortlist has besides."""
 
 
 def self_caches(layers: int) -> list[str]:
-    """Caches of the decoder's own keys and values."""
+    """Return the names of the caches of the decoder's own keys and values."""
     return [f"self_{part}_{layer}" for layer in range(layers) for part in ("key", "value")]
 
 
 def cross_caches(layers: int) -> list[str]:
-    """Caches of the source's keys and values."""
+    """Return the names of the caches of the source's keys and values."""
     return [f"cross_{part}_{layer}" for layer in range(layers) for part in ("key", "value")]
 
 
 def updated(cache: str) -> str:
-    """The output that holds a cache after the call; bound to the same memory as its input."""
+    """Return the name of the output that holds a cache after a call.
+
+    It is bound to the same memory as the input.
+    """
     return f"{cache}_out"

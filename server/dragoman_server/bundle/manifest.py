@@ -9,10 +9,11 @@ from dragoman_server.bundle.tables import check_within, from_table
 
 FORMAT = 1
 _MAX_SIZE = 1 << 24
-"""No size of a model is larger; a manifest that says so is wrong or means harm."""
+"""Largest size that a manifest may state. One that states a larger size is wrong or means harm."""
 MANIFEST, WEIGHTS = "manifest.json", "weights.bin"
 SHORTLIST = "shortlist.npz"
 MAX_PLACEHOLDERS = 9
+"""Most placeholders, ⟨1⟩ … ⟨9⟩, that a vocabulary may have."""
 PRECISIONS = ("float32", "int8", "float16")
 _OPTIONAL = (
     "source_vocabulary",
@@ -29,13 +30,22 @@ _OPTIONAL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Dimensions:
+    """The sizes of a model."""
+
     width: int
+    """Width of the vectors between layers."""
     heads: int
+    """Attention heads of each layer."""
     feed_forward: int
+    """Width inside the feed-forward networks."""
     encoder_layers: int
+    """Layers of the encoder."""
     decoder_layers: int
+    """Layers of the decoder."""
     source_vocabulary: int
+    """Tokens of the source vocabulary."""
     target_vocabulary: int
+    """Tokens of the target vocabulary."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -45,22 +55,32 @@ class Dimensions:
 
     @property
     def head_width(self) -> int:
+        """Width of the keys, values and queries of one attention head."""
         return self.width // self.heads
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpecialIds:
+    """The ids of the tokens that are no text."""
+
     pad: int
+    """Token that fills up shorter sentences of a batch."""
     unknown: int
+    """Token for what the vocabulary can't spell."""
     begin: int
-    """What a translation is begun with. In models from elsewhere that may be ``pad`` or ``end``."""
+    """Token that decoding begins with. In models from elsewhere it may be ``pad`` or ``end``."""
     end: int
+    """Token that ends a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredFile:
+    """What a manifest says of one file of its bundle."""
+
     bytes: int
+    """Size of the file, in bytes."""
     sha256: str
+    """SHA-256 of the file's content, in hexadecimal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,44 +88,63 @@ class Manifest:
     """What a bundle says about itself."""
 
     format: int = FORMAT
+    """Version of the bundle's format."""
     name: str
+    """Name of the model, by which clients ask for it."""
     version: str
+    """Version of the model."""
     source_language: str
+    """Tag of the language that the model translates from; ``mul`` for several."""
     target_language: str
+    """Tag of the language that the model translates into; ``mul`` for several."""
     precision: str
+    """Precision of the graphs: ``float32``, ``int8`` or ``float16``."""
     dimensions: Dimensions
+    """Sizes of the model."""
     max_source_tokens: int
-    """End token included; the capacity of the cross caches."""
+    """Most tokens of a source, its end token included: the capacity of the cross caches."""
     max_target_tokens: int
-    """End token included; the capacity of the self caches."""
+    """Most tokens of a translation, its end token included: the capacity of the self caches."""
     special_ids: SpecialIds
+    """Ids of the tokens that are no text."""
     source_tokenizer: str
+    """File with the SentencePiece model of the source."""
     target_tokenizer: str
+    """File with the SentencePiece model of the target."""
     source_vocabulary: str = ""
-    """File with the ids of pieces, where they are not the SentencePiece model's own."""
+    """File with the ids of the source's pieces, if they are not the SentencePiece model's own."""
     target_vocabulary: str = ""
+    """File with the ids of the target's pieces, if they are not the SentencePiece model's own."""
     source_languages: dict[str, int | None] = field(default_factory=dict)
-    """Of a model of several: the language tags, and the token that a source in each begins with,
-    where there is one."""
+    """Tags of the source languages of a model that has several, each with the token that a source
+    begins with, or None if it begins with none."""
     target_languages: dict[str, int] = field(default_factory=dict)
-    """The same for the language to translate into."""
+    """Tags of the target languages of a model that has several, each with the token that tells the
+    model to translate into it."""
     target_language_in: str = ""
-    """Where that token stands: ``source``, before the text, or ``target``, after the begin token.
-    """
+    """Place of the target language's token: ``source`` if it stands before the source, ``target``
+    if it follows the begin token."""
     ends_in_beam: bool = False
-    """In a beam search, a hypothesis ends only where that is among the best ``beam`` continuations:
-    the search of transformers, fairseq and CTranslate2. Else, among all that are looked at."""
+    """Whether a beam search ends a hypothesis only if its end is among the best ``beam``
+    continuations, as transformers, fairseq and CTranslate2 do. Otherwise it may be among all that
+    are looked at, twice as many."""
     shortlist: str = ""
-    """File with the target tokens that are likely for each source token, where searches are to
-    look at no others."""
+    """File with the target tokens that are likely for each source token, if the bundle has a
+    shortlist."""
     placeholders: int = 0
-    """How many of the tokens ⟨1⟩ … ⟨9⟩ the model copies to their place in the translation."""
+    """Number of placeholders, ⟨1⟩ … ⟨9⟩, that the model copies to their place in a translation."""
     alignment_layer: int
+    """Decoder layer, counted from 0, whose cross-attention is taken for the alignment."""
     licence: str
+    """Licence of the model, as an SPDX identifier."""
     quality: dict[str, Any] = field(default_factory=dict)
+    """What was measured when the bundle was made: see ``dragoman_export.proofs.quality``."""
     provenance: dict[str, Any] = field(default_factory=dict)
+    """What the model was made from: the recipe and its data, or where it was imported from."""
     made_with: dict[str, str] = field(default_factory=dict)
+    """Versions of the packages that wrote the bundle."""
     files: dict[str, StoredFile] = field(default_factory=dict)
+    """Size and hash of every file of the bundle but the manifest, by the file's name."""
 
     def __post_init__(self) -> None:
         vocabulary = min(self.dimensions.source_vocabulary, self.dimensions.target_vocabulary)
@@ -150,23 +189,27 @@ class Manifest:
 
     @property
     def graphs(self) -> tuple[str, ...]:
-        """Files of all its graphs."""
+        """Files of all graphs of the bundle."""
         return (*GRAPHS, *SHORTLIST_GRAPHS) if self.shortlist else GRAPHS
 
     @property
     def cache_bytes_per_row(self) -> int:
-        """Keys and values of every decoder layer, of both attentions."""
+        """Memory that the caches of one row take, in bytes."""
         positions = self.max_source_tokens + self.max_target_tokens
         item = 2 if self.precision == "float16" else 4
         return 2 * self.dimensions.decoder_layers * positions * self.dimensions.width * item
 
     def to_json(self) -> str:
+        """Return the manifest as its file has it."""
         table = {k: v for k, v in asdict(self).items() if v or k not in _OPTIONAL}
         return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Manifest":
-        """Raises ``ValueError`` where a key is missing, unknown, or of another type."""
+        """Read a manifest's file.
+
+        Raises ``ValueError`` if a key is missing, unknown, or of another type.
+        """
         table = json.loads(text)
         if not isinstance(table, dict) or "format" not in table:
             raise ValueError("not a manifest")

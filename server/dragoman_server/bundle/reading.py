@@ -1,7 +1,7 @@
-"""Reading bundles: checked whole before anything in them is used.
+"""Reading bundles, which are checked whole before anything in them is used.
 
-The manifest's version, that every file is there with its size and hash and nothing else is, and
-that the graphs refer to no file but the weights. It needs neither PyTorch nor onnx.
+What is checked: the format's version, that every file is there with its size and hash and nothing
+else is, and that the graphs refer to no file but the weights. It needs neither PyTorch nor onnx.
 """
 
 import hashlib
@@ -37,8 +37,11 @@ class Bundle:
     """A bundle that has been checked: only ``read_bundle`` makes one."""
 
     path: Path
+    """Directory of the bundle."""
     manifest: Manifest
+    """What the bundle says about itself."""
     shortlist: Shortlist | None
+    """Target tokens that are likely for each source token, if the bundle has a shortlist."""
     golden: list[Golden]
     """Golden decodings of the bundle, at least one."""
 
@@ -48,12 +51,15 @@ class UncheckedBundle:
     """Graphs with their manifest that nobody has checked, as while a bundle is being made."""
 
     path: Path
+    """Directory with the graphs."""
     manifest: Manifest
+    """What the bundle is to say about itself."""
     shortlist: Shortlist | None = None
+    """Target tokens that are likely for each source token, if there is a shortlist."""
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Check a bundle and read its manifest. ``BundleError`` names the file and the reason."""
+    """Check a bundle and read it. Raises ``BundleError``, which names the file and the reason."""
     if not path.is_dir():
         raise BundleError(f"{path}: no such bundle")
     manifest_path = path / MANIFEST

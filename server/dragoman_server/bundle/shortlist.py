@@ -18,19 +18,21 @@ from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.errors import BundleError
 
 MAX_SHORTLIST_TOKENS = 1024
-"""Most target tokens of a sentence."""
+"""Most target tokens that the shortlist of one sentence has."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shortlist:
+    """Which target tokens are likely for each source token, and which for every sentence."""
+
     always: npt.NDArray[np.int32]
     """Target tokens for every sentence; the end token is the first of them."""
     likely: npt.NDArray[np.int32]
-    """Of each source token, a line of target tokens: the likeliest first, -1 where there are no
-    more."""
+    """Target tokens that are likely for each source token, a line each: the likeliest first, -1
+    where there are no more."""
 
     def check(self, source_vocabulary: int, target_vocabulary: int, end: int) -> None:
-        """Raises ``ValueError`` where it is not of such a model."""
+        """Raise ``ValueError`` if the shortlist can't be of a model with these vocabularies."""
         if self.always.ndim != 1 or not 1 <= len(self.always) <= MAX_SHORTLIST_TOKENS // 2:
             raise ValueError(f"always is of shape {self.always.shape}")
         if (
@@ -48,17 +50,18 @@ class Shortlist:
             raise ValueError("always does not begin with the end token, or has a token twice")
 
     def tokens_for(self, source: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
-        """The end token, and after it the others in order. A long source gets fewer for each.
+        """Return the target tokens for a source: the end token, then the others by their id.
 
-        None where the text that it was learnt from does not have one of the source's tokens: it
-        may be a name or a sign that is to be copied, which may take any token.
+        At most ``MAX_SHORTLIST_TOKENS``: a long source gets fewer for each of its tokens. Returns
+        None if a token of the source does not occur in the text that the shortlist was learnt
+        from: it may be a name or a sign that is to be copied, which may take any token.
         """
         sources = np.fromiter({*source}, np.int64)
         end, each = self.always[0], self.likely.shape[1]
         if (self.likely[sources, 0] < 0).any():
             return None
         while True:
-            is_listed = np.zeros(self._tokens + 1, np.bool_)  # the last is for -1
+            is_listed = np.zeros(self._vocabulary + 1, np.bool_)  # the last is for -1
             is_listed[self.always] = True
             is_listed[self.likely[sources, :each]] = True
             is_listed[[end, -1]] = False
@@ -68,16 +71,18 @@ class Shortlist:
             each = each * 3 // 4
 
     @cached_property
-    def _tokens(self) -> int:
+    def _vocabulary(self) -> int:
+        """Number of target tokens up to the last one that is in any list."""
         return 1 + int(max(self.always.max(), self.likely.max(initial=0)))
 
     def save(self, path: Path) -> None:
+        """Write the shortlist as a file of a bundle."""
         with path.open("wb") as file:
             np.savez_compressed(file, always=self.always, likely=self.likely)
 
 
 def shortlist_of(directory: Path, manifest: Manifest) -> Shortlist | None:
-    """Of a bundle, if it has one."""
+    """Read the shortlist of a bundle; None if it has none. Raises ``BundleError`` if it is bad."""
     if not manifest.shortlist:
         return None
     path, sizes = directory / manifest.shortlist, manifest.dimensions
@@ -90,6 +95,7 @@ def shortlist_of(directory: Path, manifest: Manifest) -> Shortlist | None:
 
 
 def read_shortlist(path: Path) -> Shortlist:
+    """Read the file of a shortlist. Raises ``BundleError`` if it is none."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return Shortlist(stored["always"], stored["likely"])

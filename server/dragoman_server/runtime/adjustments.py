@@ -15,12 +15,15 @@ class Adjustments:
     """Changes of single logits: repetition penalties and bans."""
 
     places: Ints
-    """row x vocabulary + token; one that is named twice must be adjusted alike."""
+    """Logits to change, each as row × vocabulary + token. A logit that is named twice must be
+    changed alike."""
     factors: Floats
+    """Penalty of each logit: a positive logit is divided by it, a negative one multiplied."""
     offsets: Floats
+    """Number to add to each logit after the penalty; -inf bans the token."""
 
     def by_row(self, rows: int, vocabulary: int) -> tuple[Ints, Floats, Floats]:
-        """As the graph wants them: as many for every row, each of shape [rows, A].
+        """Return tokens, factors and offsets as the graph wants them, each of shape [rows, A].
 
         A row that has fewer repeats its first, and one without any leaves token 0 as it is.
         """
@@ -29,7 +32,9 @@ class Adjustments:
             return np.zeros((rows, 0), np.int64), nothing, nothing
         order = np.argsort(self.places, kind="stable")
         row, token = np.divmod(self.places[order], vocabulary)
-        if len(row) == rows and (row == np.arange(rows)).all():  # one each, as a least length is
+        if (
+            len(row) == rows and (row == np.arange(rows)).all()
+        ):  # one each, as with a minimum length
             return token[:, None], self.factors[order][:, None], self.offsets[order][:, None]
         counts = np.bincount(row, minlength=rows)
         first = np.cumsum(counts) - counts

@@ -53,7 +53,10 @@ class StepInputs:
     def fill(
         self, token_ids: Ints, past_lengths: Ints, source_lengths: Ints, candidates: int
     ) -> int:
-        """Check what a step is given, and put it where it is bound. Returns the longest source."""
+        """Check what a step is given, and put it where it is bound.
+
+        Returns the length of the longest source, in tokens.
+        """
         n, limits = len(token_ids), self._manifest
         if n > self._rows:
             raise ValueError(f"{n} rows, but there are {self._rows}")
@@ -87,13 +90,15 @@ class BoundStep:
     """A step of so many rows, and what it is bound to."""
 
     binding: ort.IOBinding
+    """Binding of the decoder's session to memory."""
     is_adjusted: bool = True
-    """False where it is known to be bound to no adjustments."""
+    """Whether the step may be bound to adjustments; False once it is known to be bound to none."""
     result: StepResult | None = None
+    """Arrays that the step's outputs are bound to."""
     result_key: tuple[int, int, int] = (0, 0, 0)
     """What the result is for: candidates, the longest source, and the version of its memory."""
     shortlists_version: int = 0
-    """Version of the lists that the step is bound to."""
+    """Version of the shortlists that the step is bound to."""
 
     def adjust(self, adjustments: Adjustments, rows: int, vocabulary: int) -> None:
         """Bind changes of logits, unless the step is bound to none and there are none."""

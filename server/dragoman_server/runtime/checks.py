@@ -12,23 +12,27 @@ from dragoman_server.runtime.arrays import Ints
 
 
 def check_caches(
-    graph: Path, session: ort.InferenceSession, lines: Mapping[str, tuple[int, ...]]
+    graph: Path, session: ort.InferenceSession, shapes: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """Memory is bound by its address: a graph that sees other shapes there would go astray."""
+    """Raise ``BundleError`` if a graph's caches are not of the shapes that the manifest says.
+
+    Memory is bound by its address: a graph that sees other shapes there would go astray.
+    """
     found = {value.name: tuple(value.shape[1:]) for value in session.get_inputs()}
     found.update({value.name: tuple(value.shape[1:]) for value in session.get_outputs()})
-    for name, line in lines.items():
+    for name, shape in shapes.items():
         for place in (name, updated(name)):
-            if found.get(place) != line:
+            if found.get(place) != shape:
                 raise BundleError(
-                    f"{graph}: {place} is {found.get(place)}, but the manifest says {line}"
+                    f"{graph}: {place} is {found.get(place)}, but the manifest says {shape}"
                 )
 
 
 def check_range(name: str, values: Ints, count: int, min_value: int, max_value: int) -> int:
-    """The graphs themselves would wrap around, cut off, or read another row. Returns the largest.
+    """Return the largest of the values. Raise ``ValueError`` if one is out of range.
 
-    Called at every step, so by the functions that numpy's methods are made of.
+    The graphs themselves would wrap around, cut off, or read another row. This is called at every
+    step, so it uses the functions that numpy's methods are made of.
     """
     if len(values) != count or count == 0:
         raise ValueError(f"{len(values)} {name}, not {max(1, count)}")

@@ -30,13 +30,17 @@ from dragoman_server.runtime.sessions import open_sessions
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSettings:
+    """How a bundle's graphs are run."""
+
     rows: int = 64
-    """Memory for all of them is taken at the start."""
+    """Rows that can be decoded at once. Memory for all of them is taken at the start."""
     device: str = "cpu"
+    """Device that the graphs run on: ``cpu`` or ``cuda``."""
     threads: int = 1
-    """Of each session."""
+    """Threads of each session of onnxruntime."""
     spin: bool = False
-    """Threads wait for their part of a product by spinning: sooner there, at the cost of a core."""
+    """Whether threads wait for their part of a product by spinning. They begin sooner then, and
+    take a core each while they wait."""
 
     def __post_init__(self) -> None:
         if self.rows < 1:
@@ -71,10 +75,11 @@ class Graphs:
         self._results = ResultMemory(manifest, rows)
         self._inputs = StepInputs(manifest, rows)
         self._steps: dict[int, BoundStep] = {}
-        """By their number of rows."""
-        self._listed_steps: dict[int, BoundStep] = {}
+        """Steps among all tokens, by their number of rows."""
+        self._shortlisted_steps: dict[int, BoundStep] = {}
+        """Steps among the tokens of shortlists, by their number of rows."""
         self.shortlists: RowShortlists | None = None
-        """Of the rows, where the bundle has a shortlist."""
+        """Shortlists of the rows, where the bundle has a shortlist."""
         if sessions.output_weights is not None:
             self.shortlists = RowShortlists(sessions.output_weights, rows)
         cross = cross_caches(manifest.dimensions.decoder_layers)
@@ -84,10 +89,10 @@ class Graphs:
         # The default; where it is unset, onnxruntime finds out by an exception at every call.
         self._run_options.add_run_config_entry("gpu_graph_id", "0")
         self.seconds = 0.0
-        """Spent in all graphs so far."""
+        """Time spent in all graphs so far."""
 
     def replica(self) -> "Graphs":
-        """The same sessions, so the same weights, with caches of its own."""
+        """Return graphs with the same sessions, so the same weights, and caches of their own."""
         replica = copy.copy(self)
         replica._allocate()
         return replica
@@ -98,14 +103,17 @@ class Graphs:
 
     @property
     def buffer_bytes(self) -> int:
-        """Memory of the caches and of what a step gives."""
-        lists = 0 if self.shortlists is None else self.shortlists.bytes
-        return self._caches.bytes + self._log_probs.bytes + self._results.bytes + lists
+        """Memory of the caches and of the results, in bytes."""
+        of_shortlists = 0 if self.shortlists is None else self.shortlists.bytes
+        return self._caches.bytes + self._log_probs.bytes + self._results.bytes + of_shortlists
 
     def encode(
         self, source_ids: Ints, source_lengths: Ints, sentences: Ints, rows: Ints
     ) -> EncodeResult:
-        """Read sentences into the cross caches of rows; a sentence may fill several rows."""
+        """Encode sentences into the cross caches of rows; a sentence may fill several rows.
+
+        ``sentences`` has the number of the sentence that goes into each of ``rows``.
+        """
         count, longest = source_ids.shape
         if longest > self.manifest.max_source_tokens:
             raise ValueError(f"{longest} source positions exceed the model's limit")
@@ -130,7 +138,10 @@ class Graphs:
         given_ids: Ints | None = None,
         adjustments: Adjustments = NO_ADJUSTMENTS,
     ) -> StepResult:
-        """One token for each of the first n rows."""
+        """Feed the newest token of each of the first n rows, and rate what may come next.
+
+        ``given_ids`` are tokens whose log-probability is wanted, one for each row.
+        """
         n = len(token_ids)
         longest = self._inputs.fill(token_ids, past_lengths, source_lengths, candidates)
         self._inputs.fill_given(token_ids if given_ids is None else given_ids, n)
@@ -145,19 +156,19 @@ class Graphs:
     def step_shortlisted(
         self, token_ids: Ints, past_lengths: Ints, source_lengths: Ints, *, candidates: int
     ) -> StepResult:
-        """The same, where every row chooses among the tokens of its list.
+        """Do the same as ``step``, but each row chooses among the tokens of its shortlist.
 
-        What is given in the result is the end token.
+        The log-probability that is given in the result is that of the end token.
         """
         n = len(token_ids)
         longest = self._inputs.fill(token_ids, past_lengths, source_lengths, candidates)
-        step = self._listed_step(n)
+        step = self._shortlisted_step(n)
         result = self._result(step, n, candidates, longest)
         result.seconds = self._run(self._sessions.listed, step.binding)
         return result
 
     def _step(self, rows: int) -> BoundStep:
-        """With all bound that stays where it is."""
+        """Return the step of so many rows, bound to all memory that stays where it is."""
         if rows not in self._steps:
             binding = self._caches.bound(self._sessions.decoder, rows)
             shape = (rows, self.manifest.dimensions.target_vocabulary)
@@ -166,10 +177,11 @@ class Graphs:
             self._steps[rows] = BoundStep(binding)
         return self._steps[rows]
 
-    def _listed_step(self, rows: int) -> BoundStep:
+    def _shortlisted_step(self, rows: int) -> BoundStep:
+        """Do the same as ``_step``, for the step among the tokens of shortlists."""
         assert self.shortlists is not None
         lists = self.shortlists
-        if rows not in self._listed_steps:
+        if rows not in self._shortlisted_steps:
             binding = self._caches.bound(self._sessions.listed, rows)
             self._inputs.bind(binding, rows, without={"given_ids"})
             for name, memory in (
@@ -178,8 +190,8 @@ class Graphs:
                 ("list_offsets", lists.offsets),
             ):
                 bind_memory(binding, name, memory[:rows])
-            self._listed_steps[rows] = BoundStep(binding)
-        step = self._listed_steps[rows]
+            self._shortlisted_steps[rows] = BoundStep(binding)
+        step = self._shortlisted_steps[rows]
         if step.shortlists_version != lists.version:
             for name, memory in lists.inputs.items():
                 bind_memory(step.binding, name, memory)
@@ -189,7 +201,7 @@ class Graphs:
     def _result(
         self, step: BoundStep, rows: int, candidates: int, longest_source: int
     ) -> StepResult:
-        """Where the step will put its result; bound again where its shape or memory changed."""
+        """Return where the step will put its result, bound again if shape or memory changed."""
         if step.result is None or step.result_key != (
             candidates,
             longest_source,
@@ -200,7 +212,7 @@ class Graphs:
         return step.result
 
     def _run(self, session: ort.InferenceSession, binding: ort.IOBinding) -> float:
-        """Returns the seconds that it took."""
+        """Run a graph, and return the seconds that it took."""
         began = time.perf_counter()
         session.run_with_iobinding(binding, self._run_options)
         seconds = time.perf_counter() - began
@@ -214,7 +226,7 @@ class Graphs:
         self_length: int,
         cross_length: int,
     ) -> None:
-        """Copy the beginnings of cache lines from rows to other rows."""
+        """Copy the caches of rows to other rows, as many positions of each as are in use."""
         source_rows, destination_rows = np.array(sources), np.array(destinations)
         for name, rows in (("sources", source_rows), ("destinations", destination_rows)):
             check_range(name, rows, len(source_rows), 0, self.settings.rows - 1)
@@ -228,12 +240,12 @@ class Graphs:
         self._run(self._sessions.move, binding)
 
     def log_probs(self, rows: int) -> Floats:
-        """Of every token, for the first rows, as the last step left them.
+        """Return the log-probabilities of all tokens for the first rows, after the last step.
 
         On the CPU this is the graph's own memory, which the next step overwrites.
         """
         return self._log_probs.numpy()[:rows]
 
     def cache(self, name: str) -> npt.NDArray[np.floating]:
-        """A whole cache, as a copy on the host: for checking graphs, not for serving."""
+        """Return a copy of a whole cache on the host: for checking graphs, not for serving."""
         return self._caches[name].numpy().copy()

@@ -6,4 +6,5 @@ Imports nothing, so that ``dragoman --help`` need not load numpy and onnxruntime
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 """onnxruntime's name of each device."""
 MAX_CANDIDATES = 64
-"""Best tokens of a row that there is memory for from the start."""
+"""Most candidates of a row that an engine asks a step for. There is memory for them from the
+start."""

@@ -11,15 +11,18 @@ from dragoman_server.runtime.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class OutputWeights:
-    """Of all target tokens: a line for each."""
+    """The output weights of all target tokens, quantized to int8."""
 
     matrix: npt.NDArray[np.int8]
+    """Weights, a row for each target token."""
     scales: Floats
+    """Quantization scale of each target token: its weights are the integers times this."""
     biases: Floats | None
+    """Bias of each target token; None where the model has no biases."""
 
     @classmethod
     def read(cls, session: ort.InferenceSession, vocabulary: int, width: int) -> "OutputWeights":
-        """From the graph that knows where they are. ``ValueError`` where it is another graph."""
+        """Run the graph that gives weights away. Raises ``ValueError`` if it is another graph."""
         names = [output.name for output in session.get_outputs()]
         try:
             values = session.run(names, {"ids": np.arange(vocabulary)})

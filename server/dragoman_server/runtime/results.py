@@ -21,24 +21,32 @@ class StepResult:
     """
 
     top_log_probs: Floats
+    """Log-probabilities of each row's candidates, the best first: [n, k]."""
     top_ids: Ints
+    """Tokens that are each row's candidates, the best first: [n, k]."""
     given_log_probs: Floats
+    """Log-probability of the token that was given for each row: [n]."""
     row_sums: Floats
+    """Sum of each row's last vector: not finite if anything in the row is not a number."""
     alignment: Floats
+    """Weight of each source position in the cross-attention of each row: [n, S]."""
     seconds: float = 0.0
-    """In the graph."""
+    """Time that the graph took."""
 
     @property
     def chosen(self) -> tuple[npt.NDArray[Any], ...]:
-        """What depends on which tokens there are to choose from; a line for each row."""
+        """The arrays that depend on which tokens a row may choose from, with a line a row."""
         return self.top_log_probs, self.top_ids, self.given_log_probs
 
 
 @dataclass(frozen=True)
 class EncodeResult:
+    """What encoding sentences gives, besides the caches that it fills."""
+
     sentence_sums: Floats
-    """Of each sentence: not finite where something in it is not a number."""
+    """Sum of each sentence's vectors: not finite if anything in the sentence is not a number."""
     seconds: float
+    """Time that the graph took."""
 
 
 class ResultMemory:

@@ -29,7 +29,7 @@ class Sessions:
     decoder: ort.InferenceSession
     move: ort.InferenceSession
     listed: ort.InferenceSession | None = None
-    """The decoder step among the tokens of lists, where the bundle has a shortlist."""
+    """The decoder step among the tokens of shortlists, where the bundle has a shortlist."""
     output_weights: OutputWeights | None = None
     """The output weights of all target tokens, where the bundle has a shortlist."""
 
@@ -65,7 +65,10 @@ def open_sessions(bundle: RunnableBundle, device: str, threads: int, spin: bool)
 
 
 def open_session(graph: Path, device: str, threads: int, spin: bool) -> ort.InferenceSession:
-    """On this device and no other: onnxruntime would fall back to the CPU in silence."""
+    """Open a graph on this device and no other: onnxruntime would fall back to the CPU in silence.
+
+    ``spin`` lets the threads wait for their part of a product by spinning.
+    """
     provider = PROVIDERS[device]
     if provider not in ort.get_available_providers():
         raise BundleError(f"device {device}: this onnxruntime has no {provider}")

@@ -71,7 +71,9 @@ def test_the_languages_of_a_request_pick_the_tokens(
 ) -> None:
     _, expected = translated(directory, name, source, target)
     languages = {"source": source, "target": target, "model": name}
-    plain = Options(split_sentences=False, keep_untranslatable=False, mend=False)
+    plain = Options(
+        split_sentences=False, keep_untranslatable=False, mend=False, replace_unknown=False
+    )
     with Client(running.server.address) as client:
         found = client.translate_batch(TEXTS, **languages, options=plain)
         assert [each.text for each in found] == expected
@@ -96,7 +98,9 @@ def test_distil_writes_what_the_server_translates(
         target_language=target,
         watch=lambda done: None,
     )
-    plain = Options(split_sentences=False, keep_untranslatable=False, mend=False)
+    plain = Options(
+        split_sentences=False, keep_untranslatable=False, mend=False, replace_unknown=False
+    )
     with Client(running.server.address) as client:
         found = client.translate_batch(
             TEXTS, source=source, target=target, model=name, options=plain
@@ -131,7 +135,7 @@ def test_scores_are_of_the_translation_alone(running: Running, directory: Path) 
         source_language="en",
         target_language="pt",
         model="m2m100",
-        options=pb.Options(token_scores=True, alignment=True),
+        options=pb.Options(token_scores=True, alignment=True, replace_unknown=False),
     )
     for translation, text in zip(running.stub.Translate(request).translations, texts, strict=False):
         (segment,) = translation.segments

@@ -4,6 +4,7 @@ import pytest
 
 from dragoman_server.engine.core import Answer, Finish, Hypothesis, Options, Sampling, Ticket
 from dragoman_server.service.mending import Mender, Retry, TranslatedPart, Way, options_for
+from dragoman_server.service.spelling import Speller
 from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.masks import MaskSet
 from dragoman_server.text.plan import Part, Planner, PlanOptions
@@ -37,7 +38,8 @@ class Judge:
         self.pieces = pieces
         self.planner = planner(pieces, placeholders)
         (self.part,) = self.planner.plan(text, PlanOptions())
-        self.mender = Mender(text, self.planner, examiner_for("en", "pt"), pieces, **rest)
+        speller = Speller(pieces, pieces)
+        self.mender = Mender(text, self.planner, examiner_for("en", "pt"), speller, **rest)
 
     def __call__(
         self,

@@ -44,6 +44,8 @@ class Options:
     """False: the model is given addresses, emoji and markup too."""
     mend: bool | None = None
     """False: a translation that is empty, repeats itself or has other numbers is not done again."""
+    replace_unknown: bool | None = None
+    """False: an unknown token of a translation is left out, and not replaced by a source word."""
     token_scores: bool = False
     alignment: bool = False
     timing: bool = False
@@ -84,7 +86,7 @@ def _set(message: pb.Options | pb.Sampling, name: str, value: object) -> None:
 _PLAIN = (
     *("beam_size", "alternatives", "length_penalty", "repetition_penalty"),
     *("no_repeat_ngram_size", "target_prefix", "min_tokens", "max_tokens"),
-    *("split_sentences", "keep_untranslatable", "mend", "token_scores", "alignment"),
-    "timing",
+    *("split_sentences", "keep_untranslatable", "mend", "replace_unknown"),
+    *("token_scores", "alignment", "timing"),
 )
 """What has the same name and type on the wire."""

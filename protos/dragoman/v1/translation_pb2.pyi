@@ -190,7 +190,7 @@ class Model(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., precision: _Optional[str] = ..., device: _Optional[str] = ..., max_source_tokens: _Optional[int] = ..., max_target_tokens: _Optional[int] = ..., max_beam_size: _Optional[int] = ..., rows: _Optional[int] = ..., licence: _Optional[str] = ...) -> None: ...
 
 class Options(_message.Message):
-    __slots__ = ("beam_size", "alternatives", "length_penalty", "sampling", "repetition_penalty", "no_repeat_ngram_size", "suppressed_pieces", "target_prefix", "min_tokens", "max_tokens", "overlong", "split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing", "mend")
+    __slots__ = ("beam_size", "alternatives", "length_penalty", "sampling", "repetition_penalty", "no_repeat_ngram_size", "suppressed_pieces", "target_prefix", "min_tokens", "max_tokens", "overlong", "split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing", "mend", "replace_unknown")
     BEAM_SIZE_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     LENGTH_PENALTY_FIELD_NUMBER: _ClassVar[int]
@@ -208,6 +208,7 @@ class Options(_message.Message):
     ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     TIMING_FIELD_NUMBER: _ClassVar[int]
     MEND_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     beam_size: int
     alternatives: int
     length_penalty: float
@@ -225,7 +226,8 @@ class Options(_message.Message):
     alignment: bool
     timing: bool
     mend: bool
-    def __init__(self, beam_size: _Optional[int] = ..., alternatives: _Optional[int] = ..., length_penalty: _Optional[float] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., suppressed_pieces: _Optional[_Iterable[str]] = ..., target_prefix: _Optional[str] = ..., min_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., overlong: _Optional[_Union[OverlongPolicy, str]] = ..., split_sentences: bool = ..., keep_untranslatable: bool = ..., token_scores: bool = ..., alignment: bool = ..., timing: bool = ..., mend: bool = ...) -> None: ...
+    replace_unknown: bool
+    def __init__(self, beam_size: _Optional[int] = ..., alternatives: _Optional[int] = ..., length_penalty: _Optional[float] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., suppressed_pieces: _Optional[_Iterable[str]] = ..., target_prefix: _Optional[str] = ..., min_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., overlong: _Optional[_Union[OverlongPolicy, str]] = ..., split_sentences: bool = ..., keep_untranslatable: bool = ..., token_scores: bool = ..., alignment: bool = ..., timing: bool = ..., mend: bool = ..., replace_unknown: bool = ...) -> None: ...
 
 class Sampling(_message.Message):
     __slots__ = ("temperature", "top_k", "top_p", "seed")

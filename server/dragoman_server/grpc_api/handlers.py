@@ -10,10 +10,11 @@ from dragoman_server.grpc_api.calls import GrpcCalls
 from dragoman_server.service import responses
 from dragoman_server.service.bulk import Bulk
 from dragoman_server.service.calls import Call, Calls
+from dragoman_server.service.engine_calls import Queueing
 from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.service.models.served import Models, ServedModel
 from dragoman_server.service.score import score
-from dragoman_server.service.translate import Queueing, TextTranslator
+from dragoman_server.service.translate import TextTranslator
 
 _DESCRIPTOR = pb.DESCRIPTOR.services_by_name["TranslationService"]
 SERVICE: str = _DESCRIPTOR.full_name

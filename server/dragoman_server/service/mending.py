@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from dragoman_server.engine.core import Answer, Finish, Options
+from dragoman_server.service.spelling import Speller
 from dragoman_server.text.faults import Examiner, Fault, cut_loop
 from dragoman_server.text.plan import Part, Planner
-from dragoman_server.text.vocabulary import Vocabulary
 
 _CAREFUL_BEAM = 4
 """Hypotheses of a wider search, at least."""
@@ -66,7 +66,7 @@ class Mender:
     text: str
     planner: Planner
     examiner: Examiner
-    target: Vocabulary
+    speller: Speller
     keeps_numbers: bool = True
     """Whether a translation with other numbers is done again."""
     mends: bool = True
@@ -97,7 +97,7 @@ class Mender:
         source = part.span.of(self.text)
         found: list[tuple[TranslatedPart, Fault | None]] = []
         for number, hypothesis in enumerate(answer.hypotheses):
-            restored = part.masked.restore(self.target.decode(hypothesis.ids))
+            restored = part.masked.restore(self.speller.spell(part, hypothesis))
             if restored is None:
                 continue
             others = answer.hypotheses[:number] + answer.hypotheses[number + 1 :]

@@ -17,6 +17,7 @@ from dragoman_server.service.errors import (
 )
 from dragoman_server.service.mending import TranslatedPart
 from dragoman_server.service.models.served import ServedModel
+from dragoman_server.service.spelling import Speller
 from dragoman_server.text.plan import Part, join
 
 _FINISH = {Finish.END: pb.FINISH_REASON_END, Finish.LENGTH: pb.FINISH_REASON_LENGTH}
@@ -52,6 +53,7 @@ def failure(answer: Answer) -> CallError | None:
 def translation(
     model: ServedModel,
     options: pb.Options,
+    speller: Speller,
     clock: Clock,
     text: str,
     translated: Sequence[TranslatedPart],
@@ -59,7 +61,7 @@ def translation(
     """Return the message of a text whose parts are all translated."""
     joined = join(text, [each.part for each in translated], [each.text for each in translated])
     segments = [
-        _segment(model, options, each, span.start)
+        _segment(model, options, speller, each, span.start)
         for each, span in zip(translated, joined.spans, strict=True)
     ]
     tokens = [segment.target_tokens + 1 for segment in segments]  # the end token counts
@@ -124,7 +126,11 @@ def token_scores(model: ServedModel, hypothesis: Hypothesis) -> list[pb.TokenSco
 
 
 def _segment(
-    model: ServedModel, options: pb.Options, translated: TranslatedPart, start: int
+    model: ServedModel,
+    options: pb.Options,
+    speller: Speller,
+    translated: TranslatedPart,
+    start: int,
 ) -> pb.Segment:
     part, best = translated.part, translated.answer.hypotheses[0]
     return pb.Segment(
@@ -137,7 +143,7 @@ def _segment(
         target_tokens=len(best.ids),
         tokens=token_scores(model, best) if options.token_scores else (),
         alignment=_alignment(model, part, best) if options.alignment else None,
-        alternatives=_alternatives(model, translated) if options.HasField("alternatives") else (),
+        alternatives=_alternatives(speller, translated) if options.HasField("alternatives") else (),
     )
 
 
@@ -151,11 +157,11 @@ def _alignment(model: ServedModel, part: Part, hypothesis: Hypothesis) -> pb.Ali
     )
 
 
-def _alternatives(model: ServedModel, translated: TranslatedPart) -> list[pb.Alternative]:
+def _alternatives(speller: Speller, translated: TranslatedPart) -> list[pb.Alternative]:
     """Return the hypotheses in which everything masked is found again."""
     found: list[tuple[str, Hypothesis]] = []
     for hypothesis in translated.answer.hypotheses:
-        text = translated.part.masked.restore(model.target.decode(hypothesis.ids))
+        text = translated.part.masked.restore(speller.spell(translated.part, hypothesis))
         if text is not None:
             found.append((text, hypothesis))
     return [

@@ -6,19 +6,22 @@ texts → parts of each → a request of the engine → answers → translations
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Answer, NewToken, Options, Sentence
 from dragoman_server.engine.jobs import SentenceError
 from dragoman_server.service import offload, requests, responses
-from dragoman_server.service.admission import INTERACTIVE
+from dragoman_server.service.alignments import with_alignments
 from dragoman_server.service.calls import Call
-from dragoman_server.service.errors import InvalidArgumentError, OverloadedError
+from dragoman_server.service.engine_calls import ALONE, EngineCalls, Queueing
+from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.service.mending import Mender, Retry, TranslatedPart, Way, options_for
 from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.responses import Clock
 from dragoman_server.service.settings import Limits
+from dragoman_server.service.spelling import Speller
 from dragoman_server.service.stream_window import StreamWindow
 from dragoman_server.service.work import Work
 from dragoman_server.text.plan import OverlongError, Part, join
@@ -49,19 +52,6 @@ class Plan:
     clock: Clock
 
 
-@dataclass(frozen=True)
-class Queueing:
-    """How the engine is to treat a request among others."""
-
-    priority: int = INTERACTIVE
-    flow: int | None = None
-    """Sentences of the same flow take turns together with those of others; None: a flow of its
-    own for each request."""
-
-
-ALONE = Queueing()
-
-
 class TextTranslator:
     """Translates texts of one call, with the same options, by one model."""
 
@@ -79,9 +69,12 @@ class TextTranslator:
         self._options = requests.engine_options(options, model.target, limits.max_target_tokens)
         self._plan_options = requests.plan_options(options)
         self._mends = requests.is_on(options, "mend")
+        self._speller = Speller(
+            model.source, model.target, requests.is_on(options, "replace_unknown")
+        )
         self._call = call
         self._limits = limits
-        self._queueing = queueing
+        self._engine = EngineCalls(model.dispatcher, call.deadline, queueing)
         call.facts["model"] = model.name
 
     async def plan(self, texts: Sequence[str], fields: Sequence[str]) -> Plan:
@@ -134,10 +127,11 @@ class TextTranslator:
                 # What may be done again can't be shown before it is known that it need not be.
                 has_numbers = self._mends and any(map(str.isdigit, source))
                 held = bool(part.masked.kept) or has_numbers
-                grows = None if held else GrowingText(self._model.target, source, self._mends)
+                grows = None if held else self._growing_text(source)
                 while isinstance(event := await window.next(number), NewToken):
                     if grows is not None and event.token != self._model.end:
                         yield grows.add(event.token)
+                (event,) = await self._aligned([part], [event])
                 judged = self._judge(text, part, event, Way.FIRST)
                 if grows is not None and grows.sent:
                     whole = self._as_it_is(part, event)
@@ -187,41 +181,25 @@ class TextTranslator:
         if not parts:
             return []
         with await self._submit(plan, parts, options, stream=False) as work:
-            return await work.answers()
-
-    async def _run_admitted(
-        self, plan: Plan, parts: Sequence[tuple[Text, Part]], options: Options
-    ) -> list[Answer]:
-        """Run parts of a request that was admitted: it is not refused, but waits for room."""
-        while True:
-            try:
-                return await self._run(plan, parts, options)
-            except OverloadedError:
-                await self._model.dispatcher.wait_for_room()
+            answers = await work.answers()
+        return await self._aligned([part for _, part in parts], answers)
 
     async def _submit(
         self, plan: Plan, parts: Sequence[tuple[Text, Part]], options: Options, *, stream: bool
     ) -> Work:
         # The prefix is what a text begins with, so not that of its later parts.
         before = [None, *(text for text, _ in parts)]
+        sentences = [
+            Sentence(part.ids, () if text is earlier else plan.prefix, start=self._model.start)
+            for (text, part), earlier in zip(parts, before, strict=False)
+        ]
         try:
-            return await self._model.dispatcher.submit(
-                [
-                    Sentence(
-                        part.ids,
-                        () if text is earlier else plan.prefix,
-                        start=self._model.start,
-                    )
-                    for (text, part), earlier in zip(parts, before, strict=False)
-                ],
-                options,
-                deadline=self._call.deadline,
-                priority=self._queueing.priority,
-                flow=self._queueing.flow,
-                stream=stream,
-            )
+            return await self._engine.submit(sentences, options, stream=stream)
         except SentenceError as error:
             raise requests.wire_error(error, parts[0][0].field) from None
+
+    async def _aligned(self, parts: Sequence[Part], answers: Sequence[Answer]) -> list[Answer]:
+        return await with_alignments(self._engine, self._model, self._speller, parts, answers)
 
     def _judge(self, text: Text, part: Part, answer: Answer, way: Way) -> TranslatedPart | Retry:
         if error := responses.failure(answer):
@@ -230,7 +208,7 @@ class TextTranslator:
             text.text,
             self._model.planner,
             self._model.examiner,
-            self._model.target,
+            self._speller,
             keeps_numbers=self._plan_options.keep,
             mends=self._mends,
             limited=self._options.max_tokens is not None,
@@ -265,7 +243,9 @@ class TextTranslator:
                 for part in one.parts
             ]
             options = options_for(way, self._options, max_beam)
-            answers[way] = iter(await self._run_admitted(plan, again, options))
+            answers[way] = iter(
+                await self._engine.until_there_is_room(partial(self._run, plan, again, options))
+            )
 
         def judge(text: Text, one: TranslatedPart | Retry) -> Sequence[TranslatedPart | Retry]:
             if isinstance(one, TranslatedPart):
@@ -282,12 +262,22 @@ class TextTranslator:
         )
 
     def _as_it_is(self, part: Part, answer: Answer) -> TranslatedPart:
-        return TranslatedPart(part, self._model.target.decode(answer.hypotheses[0].ids), answer)
+        return TranslatedPart(part, self._speller.spell(part, answer.hypotheses[0]), answer)
+
+    def _growing_text(self, source: str) -> GrowingText:
+        return GrowingText(
+            self._model.target,
+            source,
+            stops=self._mends,
+            waits=self._speller.replaces_unknown,
+        )
 
     def _translation(
         self, plan: Plan, text: Text, done: Sequence[TranslatedPart]
     ) -> pb.Translation:
-        return responses.translation(self._model, self._wire, plan.clock, text.text, done)
+        return responses.translation(
+            self._model, self._wire, self._speller, plan.clock, text.text, done
+        )
 
 
 async def _apart(plan: Plan, work: Callable[[], T]) -> T:

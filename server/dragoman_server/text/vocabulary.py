@@ -4,14 +4,15 @@ Models from elsewhere have a table of ids of their own: SentencePiece cuts a tex
 the table says which id each piece has. ``vocabulary_file`` reads both from a bundle.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from sentencepiece import SentencePieceProcessor
 
 _LINE_BREAKS = str.maketrans(dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 """A vocabulary with bytes can spell them; a translated sentence has none."""
-_SPACE = "▁"
+SPACE = "▁"
+"""Stands for a space in pieces."""
 
 
 class Vocabulary:
@@ -23,27 +24,74 @@ class Vocabulary:
         self.size: int = self._processor.vocab_size()
 
     def encode(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text."""
         return tuple(self._processor.encode(text))
 
+    def split(self, text: str) -> list[str]:
+        """Return the pieces of a text, one for each token, in its own letters where they have none.
+
+        A piece that begins a word begins with the mark of a space.
+        """
+        pieces: list[str] = self._processor.encode(text, out_type=str)
+        return pieces
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """Return the text of pieces; those that the vocabulary does not have are as they are."""
+        text: str = self._processor.decode(list(pieces)) if pieces else ""
+        return text.replace(SPACE, " ")
+
     def encode_all(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return the tokens of each text."""
         # One by one: given a list, SentencePiece starts threads for it, which takes as long as
         # forty sentences.
         return [self.encode(text) for text in texts]
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """Without white space around it, and on one line."""
-        return self._text(ids).translate(_LINE_BREAKS).strip()
+    def decode(self, ids: Sequence[int], words: Iterable[str] = ()) -> str:
+        """Return the text of tokens, on one line and without white space around it.
+
+        ``words`` take the place of unknown tokens, in their order. An unknown token whose word is
+        empty, or that has none, is left out.
+        """
+        if self.unknown in ids:
+            text = self.join(self._with_words(ids, iter(words)))
+        else:
+            text = self._text(ids)
+        return text.translate(_LINE_BREAKS).strip()
 
     def _text(self, ids: Sequence[int]) -> str:
         text: str = self._processor.decode(list(ids))
         return text
 
+    def _with_words(self, ids: Sequence[int], words: Iterator[str]) -> list[str]:
+        pieces: list[str] = []
+        for token in ids:
+            if token != self.unknown:
+                pieces += self._shown(token)
+                continue
+            word = next(words, "")
+            if pieces and pieces[-1] == SPACE:  # the space of what is unknown
+                pieces.pop()
+            if word:
+                pieces.append(SPACE + word)
+        return pieces
+
+    def _shown(self, token: int) -> list[str]:
+        """Return the piece of a token, where it is shown."""
+        return [self.piece(token)]
+
+    @property
+    def unknown(self) -> int:
+        """The token that stands for whatever the vocabulary has no piece for."""
+        token: int = self._processor.unk_id()
+        return token
+
     def piece(self, token: int) -> str:
+        """Return the spelling of a token."""
         found: str = self._processor.id_to_piece(token)
         return found
 
     def find(self, piece: str) -> int | None:
-        """The id of a piece that the vocabulary has."""
+        """Return the token of a piece, where the vocabulary has it."""
         token: int = self._processor.piece_to_id(piece)
         return token if self.piece(token) == piece else None
 
@@ -52,6 +100,7 @@ class Vocabulary:
         return all(token not in self._foreign for token in self._processor.encode(text))
 
     def is_byte(self, token: int) -> bool:
+        """Whether a token is one byte of a letter that the vocabulary has no piece for."""
         return token in self._bytes
 
     @cached_property
@@ -60,8 +109,7 @@ class Vocabulary:
 
     @cached_property
     def _foreign(self) -> frozenset[int]:
-        unknown = (t for t in range(self.size) if self._processor.is_unknown(t))
-        return self._bytes | frozenset(unknown)
+        return self._bytes | {self.unknown}
 
 
 class MappedVocabulary(Vocabulary):
@@ -84,14 +132,18 @@ class MappedVocabulary(Vocabulary):
     def encode(self, text: str) -> tuple[int, ...]:
         # By name, and not by SentencePiece's ids: a letter that is unknown to one side's model may
         # have an id through the other's.
-        pieces = self._processor.encode(text, out_type=str)
-        return tuple(self._ids.get(piece, self._unknown) for piece in pieces)
+        return tuple(self._ids.get(piece, self._unknown) for piece in self.split(text))
 
     def _text(self, ids: Sequence[int]) -> str:
-        names = [self._names[t] for t in ids if t in self._names and t not in self._hidden]
-        # Pieces that this side's model does not know come back as they are, mark of space and all.
-        text: str = self._processor.decode(names).replace(_SPACE, " ") if names else ""
-        return text
+        return self.join([piece for token in ids for piece in self._shown(token)])
+
+    def _shown(self, token: int) -> list[str]:
+        is_shown = token in self._names and token not in self._hidden
+        return [self._names[token]] if is_shown else []
+
+    @property
+    def unknown(self) -> int:
+        return self._unknown
 
     def piece(self, token: int) -> str:
         return self._names.get(token, self._names.get(self._unknown, ""))
@@ -109,7 +161,3 @@ class MappedVocabulary(Vocabulary):
         return frozenset(
             token for name, token in known if processor.is_byte(processor.piece_to_id(name))
         )
-
-    @cached_property
-    def _foreign(self) -> frozenset[int]:
-        return self._bytes | {self._unknown}

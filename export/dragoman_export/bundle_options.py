@@ -1,34 +1,85 @@
 """Options that ``dragoman export`` and ``dragoman import-hf`` share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-BundleArgument = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory to write.")]
-PrecisionOption = Annotated[str, typer.Option(help="float32; int8 for CPUs; float16 for CUDA.")]
+if TYPE_CHECKING:
+    from dragoman_export.export import ExportSettings
+
+CheckpointArgument = Annotated[
+    Path,
+    typer.Argument(metavar="CHECKPOINT", help="The checkpoint, or the directory of its run."),
+]
+BundleArgument = Annotated[
+    Path, typer.Argument(metavar="BUNDLE", help="The directory to write the bundle to.")
+]
+PrecisionOption = Annotated[
+    str,
+    typer.Option(help="Precision of the graphs: float32; int8 for CPUs; float16 for CUDA."),
+]
 KeepOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN",
-        help="With int8: products that stay float32 because quality suffers, as in "
-        "'projection' or 'decoder.*'; may be repeated.",
+        help="Matrix products that stay float32 in an int8 bundle, because quality suffers: a "
+        "name or a pattern, as 'projection' or 'decoder.*'. May be repeated.",
     ),
 ]
 NameOption = Annotated[
-    str | None, typer.Option(help="Name of the model.  \\[default: that of the directory]")
+    str | None,
+    typer.Option(help="Name of the model.  \\[default: the name of the bundle's directory]"),
 ]
 VersionOption = Annotated[str, typer.Option(help="Version of the model.")]
-LicenceOption = Annotated[str, typer.Option(help="Licence of the model, as an SPDX id.")]
+LicenceOption = Annotated[str, typer.Option(help="Licence of the model, as an SPDX identifier.")]
+SentencesOption = Annotated[
+    int, typer.Option(min=1, help="Number of sentences to measure quality on, from the first on.")
+]
+GoldenOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Sentences whose decodings the bundle keeps, for the server to check itself "
+        "against.  \\[default: some of the text that quality is measured on]"
+    ),
+]
 ShortlistSourceOption = Annotated[
     Path | None,
     typer.Option(
-        help="With int8: parallel text to learn from which target tokens are likely for which "
-        "source tokens. Searches look at no others, which is much faster; the quality is measured "
-        "with it. May be gzip."
+        help="Source side of parallel text to learn a shortlist from, for int8: which target "
+        "tokens are likely for which source tokens. Searches look at no others, which is much "
+        "faster, and quality is measured with it. May be gzip."
     ),
 ]
-ShortlistTargetOption = Annotated[Path | None, typer.Option(help="Its translations.")]
-ShortlistLikelyOption = Annotated[
-    int, typer.Option(min=1, help="Target tokens that are likely for each source token.")
+ShortlistTargetOption = Annotated[
+    Path | None,
+    typer.Option(help="Target side of the parallel text to learn a shortlist from. May be gzip."),
 ]
+ShortlistLikelyOption = Annotated[
+    int,
+    typer.Option(min=1, help="Target tokens that the shortlist has for each source token."),
+]
+
+
+def export_settings(
+    bundle: Path,
+    name: str | None,
+    version: str,
+    precision: str,
+    keep_float32: list[str] | None,
+    licence: str,
+) -> "ExportSettings":
+    """Return the settings that these options mean. Raises ``ExportError`` for a bad one."""
+    from dragoman_export.errors import ExportError
+    from dragoman_export.export import ExportSettings
+
+    try:
+        return ExportSettings(
+            name=name or bundle.resolve().name,
+            version=version,
+            precision=precision,
+            keep_float32=tuple(keep_float32 or ()),
+            licence=licence,
+        )
+    except ValueError as error:
+        raise ExportError(str(error)) from None

@@ -7,24 +7,26 @@ import typer
 
 from dragoman_export.bundle_options import (
     BundleArgument,
+    CheckpointArgument,
+    GoldenOption,
     KeepOption,
     LicenceOption,
     NameOption,
     PrecisionOption,
+    SentencesOption,
     ShortlistLikelyOption,
     ShortlistSourceOption,
     ShortlistTargetOption,
     VersionOption,
+    export_settings,
 )
 
 if TYPE_CHECKING:
-    from dragoman_export.texts import LexiconText, ParallelSample
+    from dragoman_export.texts import ParallelSample
 
 
 def export(
-    checkpoint: Annotated[
-        Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or the directory of a run.")
-    ],
+    checkpoint: CheckpointArgument,
     bundle: BundleArgument,
     precision: PrecisionOption = "float32",
     keep_float32: KeepOption = None,
@@ -37,15 +39,11 @@ def export(
             help="Text to measure quality on.  \\[default: the validation text of the run]"
         ),
     ] = None,
-    reference: Annotated[Path | None, typer.Option(help="Its right translations.")] = None,
-    sentences: Annotated[int, typer.Option(min=1, help="How many of them to use.")] = 1000,
-    golden: Annotated[
-        Path | None,
-        typer.Option(
-            help="Sentences whose decodings the bundle keeps, for the server to check itself "
-            "against.  \\[default: some of the text to measure on]"
-        ),
+    reference: Annotated[
+        Path | None, typer.Option(help="Right translations of the text to measure quality on.")
     ] = None,
+    sentences: SentencesOption = 1000,
+    golden: GoldenOption = None,
     shortlist_source: ShortlistSourceOption = None,
     shortlist_target: ShortlistTargetOption = None,
     shortlist_likely: ShortlistLikelyOption = 50,
@@ -61,23 +59,14 @@ def export(
 
     from rich.console import Console
 
-    from dragoman_export.errors import ExportError
-    from dragoman_export.export import ExportSettings, export_bundle
+    from dragoman_export.export import export_bundle
     from dragoman_export.source import origin_of
+    from dragoman_export.texts import read_lexicon
     from dragoman_server.cli.describe import describe
     from dragoman_training.checkpoint import Checkpoint, find_checkpoint
     from dragoman_training.terminal import stage_bar
 
-    try:
-        settings = ExportSettings(
-            name=name or bundle.resolve().name,
-            version=version,
-            precision=precision,
-            keep_float32=tuple(keep_float32 or ()),
-            licence=licence,
-        )
-    except ValueError as error:
-        raise ExportError(str(error)) from None
+    settings = export_settings(bundle, name, version, precision, keep_float32, licence)
     sample = _sample(checkpoint, source, reference, sentences, golden)
     lexicon = read_lexicon(shortlist_source, shortlist_target, shortlist_likely)
     loaded = Checkpoint.load(find_checkpoint(checkpoint))
@@ -94,92 +83,54 @@ def _sample(
     sentences: int,
     golden: Path | None,
 ) -> "ParallelSample | None":
+    """Read the text to measure on; by default, the validation text of the run."""
+    from dragoman_export.texts import read_sample
+
     if source is None and reference is None:
         valid = (checkpoint / "data" / name for name in ("valid.source", "valid.target"))
         source, reference = (path if path.exists() else None for path in valid)
     return read_sample(source, reference, sentences, golden)
 
 
-def read_sample(
-    source: Path | None, reference: Path | None, sentences: int, golden: Path | None
-) -> "ParallelSample | None":
-    """Text to measure on, and what follows it to calibrate on."""
-    from itertools import islice
-
-    from dragoman_export.errors import ExportError
-    from dragoman_export.texts import CALIBRATION, ParallelSample
-    from dragoman_training.corpus import ParallelText, read_lines
-
-    if (source is None) != (reference is None):
-        raise ExportError("--source and --reference go together")
-    if source is None or reference is None:
-        return None
-    text = iter(ParallelText((source,), (reference,)))
-    pairs = list(islice(text, sentences))
-    if not pairs:
-        raise ExportError(f"{source}: empty")
-    return ParallelSample(
-        [pair.source for pair in pairs],
-        [pair.target for pair in pairs],
-        calibration=[pair.source for pair in islice(text, CALIBRATION)],
-        golden=list(read_lines(golden)) if golden else (),
-    )
-
-
-def read_lexicon(source: Path | None, target: Path | None, likely: int) -> "LexiconText | None":
-    """Text to learn a shortlist from."""
-    from dragoman_export.errors import ExportError
-    from dragoman_export.lexicon import LexiconSettings
-    from dragoman_export.texts import LexiconText
-    from dragoman_training.corpus import ParallelText, check_readable
-
-    if (source is None) != (target is None):
-        raise ExportError("--shortlist-source and --shortlist-target go together")
-    if source is None or target is None:
-        return None
-    check_readable([source, target])
-    try:
-        settings = LexiconSettings(likely=likely)
-    except ValueError as error:
-        raise ExportError(f"--shortlist-likely: {error}") from None
-    return LexiconText(ParallelText((source,), (target,)), settings)
-
-
 def distil(
     teachers: Annotated[
-        list[Path], typer.Argument(metavar="BUNDLE...", help="Models to learn from.")
+        list[Path], typer.Argument(metavar="BUNDLE...", help="Bundles of the teachers.")
     ],
-    source: Annotated[Path, typer.Option(help="Training text, a sentence a line; may be gzip.")],
-    reference: Annotated[Path, typer.Option(help="Its right translations.")],
+    source: Annotated[
+        Path, typer.Option(help="Source side of the training text, a sentence a line; may be gzip.")
+    ],
+    reference: Annotated[
+        Path, typer.Option(help="Target side of the training text: its right translations.")
+    ],
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
-            help="Where to write the teachers' translations; gzip if it ends with .gz.",
+            help="File to write the teachers' translations to; gzip if it ends with .gz.",
         ),
     ],
-    beam: Annotated[int, typer.Option(min=1, max=8, help="Of each teacher.")] = 4,
+    beam: Annotated[int, typer.Option(min=1, max=8, help="Beam size of each teacher.")] = 4,
     min_chrf: Annotated[
         float,
         typer.Option(
             min=0,
             max=100,
-            help="Keep the right translation where no teacher's is as near to it as this.",
+            help="Keep the right translation if no teacher's has at least this chrF against it.",
         ),
     ] = 0.0,
     source_language: Annotated[
         str,
         typer.Option(
             metavar="TAG",
-            help="Language of the training text, as en; needed for teachers of several.",
+            help="Language of the source, as en; needed for teachers of several languages.",
         ),
     ] = "",
     target_language: Annotated[
         str,
         typer.Option(
             metavar="TAG",
-            help="Language to translate into, as pt-BR; needed for teachers of several.",
+            help="Language to translate into, as pt-BR; needed for teachers of several languages.",
         ),
     ] = "",
 ) -> None:

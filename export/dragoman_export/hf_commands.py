@@ -7,20 +7,24 @@ import typer
 
 from dragoman_export.bundle_options import (
     BundleArgument,
+    CheckpointArgument,
+    GoldenOption,
     KeepOption,
     LicenceOption,
     NameOption,
     PrecisionOption,
+    SentencesOption,
     ShortlistLikelyOption,
     ShortlistSourceOption,
     ShortlistTargetOption,
     VersionOption,
+    export_settings,
 )
 
 
 def import_hf(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A Hugging Face directory of a model.")
+        Path, typer.Argument(metavar="DIR", help="The Hugging Face directory of the model.")
     ],
     bundle: BundleArgument,
     precision: PrecisionOption = "float32",
@@ -29,24 +33,24 @@ def import_hf(
         list[str] | None,
         typer.Option(
             metavar="TAG",
-            help="What it translates from, as en; repeat it for several.  "
-            "\\[default: what the directory says, all that a model of several has]",
+            help="Language to translate from, as en; may be repeated.  "
+            "\\[default: all source languages that the model has]",
         ),
     ] = None,
     target_language: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TAG",
-            help="What it translates into, as pt-BR; repeat it for several.  "
-            "\\[default: as for the source]",
+            help="Language to translate into, as pt-BR; may be repeated.  "
+            "\\[default: all target languages that the model has]",
         ),
     ] = None,
     max_length: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="Tokens of the longest sentence: memory is taken for as many.  "
-            "\\[default: what the model takes, at most 512]",
+            help="Most tokens of a sentence. The server takes memory for as many.  "
+            "\\[default: what the model takes, but at most 512]",
         ),
     ] = None,
     name: NameOption = None,
@@ -54,19 +58,17 @@ def import_hf(
     licence: LicenceOption = "unknown",
     source: Annotated[
         Path | None,
-        typer.Option(help="Text to measure quality on, in the first of the source languages."),
+        typer.Option(help="Text to measure quality on, in the first source language."),
     ] = None,
     reference: Annotated[
-        Path | None, typer.Option(help="Its right translations, in the first target language.")
-    ] = None,
-    sentences: Annotated[int, typer.Option(min=1, help="How many of them to use.")] = 1000,
-    golden: Annotated[
         Path | None,
         typer.Option(
-            help="Sentences whose decodings the bundle keeps, for the server to check itself "
-            "against.  \\[default: some of the text to measure on]"
+            help="Right translations of the text to measure quality on, in the first target "
+            "language."
         ),
     ] = None,
+    sentences: SentencesOption = 1000,
+    golden: GoldenOption = None,
     shortlist_source: ShortlistSourceOption = None,
     shortlist_target: ShortlistTargetOption = None,
     shortlist_likely: ShortlistLikelyOption = 50,
@@ -84,21 +86,15 @@ def import_hf(
 
     from rich.console import Console
 
-    from dragoman_export.commands import read_lexicon, read_sample
     from dragoman_export.errors import ExportError
-    from dragoman_export.export import ExportSettings, export_bundle
+    from dragoman_export.export import export_bundle
     from dragoman_export.hf.importer import ImportSettings, read_origin
+    from dragoman_export.texts import read_lexicon, read_sample
     from dragoman_server.cli.describe import describe
     from dragoman_training.terminal import stage_bar
 
+    settings = export_settings(bundle, name, version, precision, keep_float32, licence)
     try:
-        settings = ExportSettings(
-            name=name or bundle.resolve().name,
-            version=version,
-            precision=precision,
-            keep_float32=tuple(keep_float32 or ()),
-            licence=licence,
-        )
         languages = ImportSettings(
             source_languages=tuple(source_language or ()),
             target_languages=tuple(target_language or ()),
@@ -118,10 +114,10 @@ def import_hf(
 
 
 def export_hf(
-    checkpoint: Annotated[
-        Path, typer.Argument(metavar="CHECKPOINT", help="A checkpoint, or the directory of a run.")
+    checkpoint: CheckpointArgument,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The Hugging Face directory to write.")
     ],
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The directory to write.")],
 ) -> None:
     """Write a checkpoint as a Hugging Face directory, for transformers, CTranslate2 and others.
 

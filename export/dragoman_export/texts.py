@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 from dragoman_export.errors import ExportError
 from dragoman_export.lexicon import LexiconSettings, shortlist_from
@@ -11,6 +12,7 @@ from dragoman_export.progress import Watch
 from dragoman_export.source import Origin
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.shortlist import Shortlist
+from dragoman_training.corpus import ParallelText, check_readable, read_lines
 
 _BATCH_PAIRS = 1000
 """Sentence pairs that are tokenized at a time."""
@@ -23,11 +25,13 @@ class ParallelSample:
     """Text to measure quality on, and other text to find the scales of int8 on."""
 
     sources: Sequence[str]
+    """Sentences to measure quality on."""
     references: Sequence[str]
+    """Right translation of each sentence in ``sources``."""
     calibration: Sequence[str] = ()
-    """Where there is none, the sources serve for both."""
+    """Sentences to find the scales of int8 on; if there are none, ``sources`` are used."""
     golden: Sequence[str] = ()
-    """Sentences for the golden decodings, where it should not be the sources."""
+    """Sentences to make golden decodings of; if there are none, ``sources`` are used."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +39,47 @@ class LexiconText:
     """Parallel text to learn a shortlist from."""
 
     pairs: Iterable[tuple[str, str]]
+    """Sentences and their translations."""
     settings: LexiconSettings
+    """How the shortlist is learnt."""
+
+
+def read_sample(
+    source: Path | None, reference: Path | None, sentences: int, golden: Path | None
+) -> ParallelSample | None:
+    """Read text to measure on, and what follows it to calibrate on; None if no file is given."""
+    if (source is None) != (reference is None):
+        raise ExportError("--source and --reference go together")
+    if source is None or reference is None:
+        return None
+    text = iter(ParallelText((source,), (reference,)))
+    pairs = list(islice(text, sentences))
+    if not pairs:
+        raise ExportError(f"{source}: empty")
+    return ParallelSample(
+        [pair.source for pair in pairs],
+        [pair.target for pair in pairs],
+        calibration=[pair.source for pair in islice(text, CALIBRATION)],
+        golden=list(read_lines(golden)) if golden else (),
+    )
+
+
+def read_lexicon(source: Path | None, target: Path | None, likely: int) -> LexiconText | None:
+    """Open text to learn a shortlist from; None if no file is given."""
+    if (source is None) != (target is None):
+        raise ExportError("--shortlist-source and --shortlist-target go together")
+    if source is None or target is None:
+        return None
+    check_readable([source, target])
+    try:
+        settings = LexiconSettings(likely=likely)
+    except ValueError as error:
+        raise ExportError(f"--shortlist-likely: {error}") from None
+    return LexiconText(ParallelText((source,), (target,)), settings)
 
 
 def that_fits(origin: Origin, sample: ParallelSample) -> ParallelSample:
-    """The sentences that have text and that the model can take."""
+    """Return the sentences that are not blank and not longer than the model takes."""
 
     def fits(text: str) -> bool:
         (ids,) = origin.encode([text])
@@ -56,13 +96,15 @@ def that_fits(origin: Origin, sample: ParallelSample) -> ParallelSample:
 
 
 def calibration_ids(origin: Origin, sample: ParallelSample | None) -> list[list[int]]:
-    """Sentences to find scales on: spread over the text."""
+    """Return sentences to find the scales of int8 on, as ids, spread over the text."""
     texts = [] if sample is None else list(sample.calibration or sample.sources)
     stride = max(1, len(texts) // CALIBRATION)
     return origin.encode(texts[::stride][:CALIBRATION])
 
 
 def learn_shortlist(origin: Origin, lexicon: LexiconText, watch: Watch) -> Shortlist:
+    """Learn a shortlist from text, with the model's own vocabularies."""
+
     def as_ids() -> Iterator[tuple[Sequence[int], Sequence[int]]]:
         pairs = iter(lexicon.pairs)
         while some := list(islice(pairs, _BATCH_PAIRS)):
@@ -84,7 +126,7 @@ def learn_shortlist(origin: Origin, lexicon: LexiconText, watch: Watch) -> Short
 def golden_candidates(
     origin: Origin, manifest: Manifest, sample: ParallelSample | None
 ) -> list[list[int]]:
-    """Sentences of the text, or made-up ones where there is none."""
+    """Return sentences to make golden decodings of, as ids; made-up ones if there is no text."""
     if sample is not None:
         return origin.encode(list(sample.golden or sample.sources)[:200])
     rng = random.Random(1)  # noqa: S311

@@ -17,6 +17,7 @@ from types import TracebackType
 from sacrebleu.metrics.chrf import CHRF
 
 from dragoman_export.errors import ExportError
+from dragoman_export.hf.languages import checked
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.engine.core import Answer, Options, Sentence
@@ -29,15 +30,20 @@ from dragoman_server.text.vocabulary_file import load_vocabularies
 from dragoman_training.corpus import Pair
 
 _CHUNK = 2048
+"""Sentence pairs that are translated and written together."""
 _IN_FLIGHT = 2
-"""Chunks: while one is written, the next is translated."""
+"""Chunks that are begun at a time: while one is written, the next is translated."""
 
 
 @dataclass
 class DistilReport:
+    """What was written."""
+
     lines: int = 0
+    """Lines that were written."""
     kept: int = 0
-    """Whose target stayed as it was: blank, longer than a teacher takes, or not met well enough."""
+    """Lines with the right translation, because the source is blank or longer than any teacher
+    takes, or because no teacher came near enough."""
 
 
 class Teacher:
@@ -86,7 +92,7 @@ class Teacher:
         return _Work(len(texts), fits, self._translator.submit(sentences, options))
 
     def texts(self, work: "_Work") -> list[list[str]]:
-        """The best translations of each text, best first; none for one that does not fit."""
+        """Wait for the translations of each text, best first. A text that does not fit has none."""
         found: list[list[str]] = [[] for _ in range(work.texts)]
         answers: list[Answer] = work.pending.result() if work.pending else []
         for number, answer in zip(work.fits, answers, strict=True):
@@ -99,16 +105,23 @@ class Teacher:
 
 @dataclass(frozen=True)
 class _Work:
+    """Texts that a teacher was given."""
+
     texts: int
+    """Number of the texts."""
     fits: list[int]
-    """Numbers of the texts that were submitted."""
+    """Places of the texts that are being translated; the others do not fit."""
     pending: Pending | None
+    """Answers of the texts that fit; None if none does."""
 
 
 def _direction(path: Path, manifest: Manifest, source: str, target: str) -> Direction:
-    """Return the direction that these languages mean; an empty one is for the bundle to know."""
+    """Return the direction that these tags mean; an empty tag leaves it to the bundle."""
     wanted = _tag(source, "source"), _tag(target, "target")
-    directions = Directions(manifest)
+    try:
+        directions = Directions(manifest)
+    except ValueError as error:
+        raise ExportError(f"{path}: {error}") from None
     if not directions.suits(wanted):
         raise ExportError(
             f"{path}: does not translate"
@@ -128,12 +141,7 @@ def _direction(path: Path, manifest: Manifest, source: str, target: str) -> Dire
 
 
 def _tag(language: str, side: str) -> Tag:
-    try:
-        return parse(language)
-    except ValueError:
-        raise ExportError(
-            f"--{side}-language {language}: not a language tag, as en, por or pt-BR"
-        ) from None
+    return parse(checked(language, side)) if language else Tag()
 
 
 def distil(
@@ -147,10 +155,10 @@ def distil(
     target_language: str = "",
     watch: Callable[[int], None],
 ) -> DistilReport:
-    """Write a target for each pair, in order.
+    """Write a target for each pair, in order: the teachers' translation nearest to the right one.
 
-    The right translation stays where no teacher's has at least so much chrF against it. Languages
-    have to be given where a bundle has several.
+    The right translation stays if no teacher's has at least ``min_chrf`` against it. The languages
+    have to be given for bundles that have several. ``watch`` is told how many lines are written.
     """
     report = DistilReport()
     with ExitStack() as stack:
@@ -183,7 +191,7 @@ def _are_alike(languages: tuple[str, str], others: tuple[str, str]) -> bool:
 
 
 def nearest(candidates: Sequence[str], reference: str, min_chrf: float = 0.0) -> str | None:
-    """The candidate with the highest chrF, the first of equals; None where it is not enough."""
+    """Return the candidate with the highest chrF, the first of equals; None if that is too low."""
     chrf = CHRF()
     scored = [(chrf.sentence_score(text, [reference]).score, text) for text in candidates]
     score, best = max(scored, key=lambda s: s[0], default=(-1.0, ""))
@@ -193,7 +201,7 @@ def nearest(candidates: Sequence[str], reference: str, min_chrf: float = 0.0) ->
 def _translated(
     teachers: Sequence[Teacher], pairs: Iterator[Pair], options: Options
 ) -> Iterator[tuple[list[Pair], list[list[str]]]]:
-    """Chunks of pairs with all candidates of all teachers."""
+    """Yield chunks of pairs, with all translations of all teachers for each pair."""
     waiting: deque[tuple[list[Pair], list[_Work]]] = deque()
 
     def submit() -> None:

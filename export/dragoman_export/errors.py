@@ -2,6 +2,8 @@
 
 
 class ExportError(Exception):
+    """What was given can't be exported, imported or distilled."""
+
     exit_code = 2
 
 

@@ -29,27 +29,32 @@ from dragoman_export.texts import (
     that_fits,
 )
 from dragoman_server.bundle.golden import GOLDEN
-from dragoman_server.bundle.manifest import (
-    PRECISIONS,
-)
+from dragoman_server.bundle.manifest import PRECISIONS
 from dragoman_server.bundle.reading import Bundle, RunnableBundle, UncheckedBundle, read_bundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.files import staged_directory
 
 _ROWS = 64
+"""Sentences that are decoded at once when golden decodings are made."""
 _COMPARED = 20
-"""Sentences, and random batches of them, to compare bit by bit."""
+"""Number of sentences, and of random batches of them, that are compared bit by bit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportSettings:
+    """What a bundle is called, and in which precision its graphs are."""
+
     name: str
+    """Name of the model."""
     version: str = "1"
+    """Version of the model."""
     precision: str = "float32"
+    """Precision of the graphs: ``float32``, ``int8`` or ``float16``."""
     keep_float32: tuple[str, ...] = ()
-    """Patterns of names of products that stay float32 in an int8 bundle."""
+    """Matrix products that stay float32 in an int8 bundle, as patterns of their names."""
     licence: str = "unknown"
+    """Licence of the model, as an SPDX identifier."""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -71,7 +76,11 @@ def export_bundle(
     watch: Watch,
     lexicon: LexiconText | None = None,
 ) -> Bundle:
-    """Write a bundle and verify it. On any failure nothing is left at or beside the path."""
+    """Write a bundle, verify it, and return it as it was read again.
+
+    On any failure nothing is left at or beside the path. ``sample`` may be None for float32 only.
+    With ``lexicon``, the bundle gets a shortlist.
+    """
     if lexicon is not None:
         _check_may_have_shortlist(origin, settings)
     if settings.precision != "float32" and sample is None:
@@ -103,7 +112,7 @@ def export_bundle(
         bundle = replace(bundle, manifest=replace(bundle.manifest, quality=measured))
         sources = golden_candidates(origin, bundle.manifest, sample)
         if settings.precision != "float16":
-            watch("comparing sentences alone and in company", 0, 1)
+            watch("comparing sentences alone and in batches", 0, 1)
             graphs = Graphs(bundle, GraphSettings(rows=RAGGED_ROWS))
             check_batch_invariance(graphs, sources[:_COMPARED], batches=_COMPARED)
         # float16 decodes differently on a CPU and on a GPU: float32 is what both are near.
@@ -115,6 +124,7 @@ def export_bundle(
 
 
 def _check_may_have_shortlist(origin: Origin, settings: ExportSettings) -> None:
+    """Raise ``ExportError`` for a bundle that can't have a shortlist."""
     if settings.precision != "int8":
         raise ExportError(f"a shortlist is for int8, not {settings.precision}")
     for side in ("source", "target"):
@@ -126,7 +136,7 @@ def _check_may_have_shortlist(origin: Origin, settings: ExportSettings) -> None:
 
 
 def _check_is_free(path: Path) -> None:
-    """Only a bundle is replaced: nothing else that may stand there is ours to remove."""
+    """Raise ``ExportError`` if anything but a bundle stands there: it is not ours to remove."""
     if not path.name or (path.exists() and not path.is_dir()):
         raise ExportError(f"{path}: not a place for a bundle")
     if path.is_dir() and any(path.iterdir()) and not (path / GOLDEN).is_file():
@@ -171,6 +181,7 @@ def _measure(
     sample: ParallelSample | None,
     watch: Watch,
 ) -> TextQuality | None:
+    """Translate the sample with both bundles, and compare; None if there is no sample."""
     if sample is None:
         return None
     sources = origin.encode(sample.sources)

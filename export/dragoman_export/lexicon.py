@@ -22,7 +22,7 @@ from dragoman_server.runtime.arrays import Ints
 from dragoman_training.checks import at_least, at_most
 
 _CHUNK_LINKS = 2_000_000
-"""Links of a chunk: what is made of one at a time stays small beside what is kept of all."""
+"""Links of a chunk. What is made for one chunk at a time stays small beside what is kept of all."""
 
 _Ints32 = npt.NDArray[np.int32]
 _Probabilities = npt.NDArray[np.float64]
@@ -30,17 +30,21 @@ _Probabilities = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class LexiconSettings:
+    """How a shortlist is learnt."""
+
     likely: int = 50
-    """Target tokens of each source token, however improbable: such ones are needed too."""
+    """Target tokens that are kept for each source token, however improbable: improbable ones are
+    needed too."""
     always: int = 200
-    """Target tokens of every sentence: the end token, and the most frequent ones."""
+    """Target tokens for every sentence: the end token, and the most frequent ones."""
     iterations: int = 5
+    """Rounds of expectation maximisation."""
     max_pairs: int = 200_000
-    """Sentence pairs that are used; those after them are not read."""
+    """Most sentence pairs that are used; those that follow are not read."""
     max_links: int = 150_000_000
-    """No more pairs are read once there are so many; each takes about twelve bytes."""
+    """Number of links after which no more pairs are read. Each takes about twelve bytes."""
     max_sentence_tokens: int = 128
-    """Tokens: a pair with a longer side is skipped."""
+    """Most tokens that either side of a pair may have; pairs with a longer side are skipped."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -58,7 +62,7 @@ def shortlist_from(
     settings: LexiconSettings = LexiconSettings(),  # noqa: B008 - frozen
     watch: Watch,
 ) -> Shortlist:
-    """From the ids of sentences and of their translations, both without the end token."""
+    """Learn a shortlist from sentences and their translations, as ids without the end token."""
     _check("end", [end], target_vocabulary)
     text = _read(pairs, source_vocabulary, target_vocabulary, settings)
     codes, chunks = _pair_tokens(text, target_vocabulary, watch)
@@ -85,13 +89,17 @@ class _Text:
     """Sentence pairs one after the other; each source has NULL at its end."""
 
     sources: _Ints32
+    """Source tokens of all pairs."""
     targets: _Ints32
+    """Target tokens of all pairs."""
     source_lengths: Ints
+    """Source tokens of each pair, NULL included."""
     target_lengths: Ints
+    """Target tokens of each pair."""
 
     @property
     def links(self) -> Ints:
-        """Of each pair."""
+        """Number of links of each pair."""
         return self.source_lengths * self.target_lengths
 
 
@@ -138,15 +146,15 @@ class _Chunk:
     """The links of some sentence pairs, those of the same target token side by side."""
 
     entries: _Ints32
-    """The entries that occur in it: places in the list of all."""
+    """Entries that occur in the chunk, as places in the list of all entries."""
     links: _Ints32
-    """Of each link, its place in ``entries``."""
+    """Entry of each link, as a place in ``entries``."""
     widths: _Ints32
-    """Of each target token, its links."""
+    """Number of links of each target token."""
 
 
 def _pair_tokens(text: _Text, target_vocabulary: int, watch: Watch) -> tuple[Ints, list[_Chunk]]:
-    """The code of each entry, source × target vocabulary + target, in order; and the links."""
+    """Return the codes of all entries, source × target vocabulary + target, and the links."""
     found, done, total = [], 0, int(text.links.sum())
     for codes, widths in _coded(text, target_vocabulary):
         # What is sorted here is found in no time where all entries are looked up, and what is
@@ -164,7 +172,7 @@ def _pair_tokens(text: _Text, target_vocabulary: int, watch: Watch) -> tuple[Int
 
 
 def _coded(text: _Text, target_vocabulary: int) -> Iterator[tuple[Ints, _Ints32]]:
-    """Of each chunk, the code of each link, and the number of links of each target token."""
+    """Yield for each chunk the code of each link, and the number of links of each target token."""
     cuts = np.flatnonzero(np.diff(np.cumsum(text.links) // _CHUNK_LINKS)) + 1
     source_end = target_end = 0
     for source_lengths, target_lengths in zip(
@@ -185,7 +193,10 @@ def _coded(text: _Text, target_vocabulary: int) -> Iterator[tuple[Ints, _Ints32]
 def _learn(
     sources: Ints, chunks: Sequence[_Chunk], iterations: int, watch: Watch
 ) -> _Probabilities:
-    """t of each entry, by expectation maximisation; the entries come in order of ``sources``."""
+    """Return t(target | source) of each entry, found by expectation maximisation.
+
+    The entries come in order of ``sources``.
+    """
     firsts = np.flatnonzero(np.diff(sources, prepend=-1))
     entries_of_source = np.diff(firsts, append=len(sources))
     probabilities = np.ones(len(sources))  # all equal; what they add up to cancels out
@@ -208,7 +219,10 @@ def _ranked(
     source_vocabulary: int,
     max_tokens: int,
 ) -> _Ints32:
-    """A line for each source token. The entries come in order of source, then of target."""
+    """Return a line for each source token: its most probable target tokens, filled up with -1.
+
+    The entries come in order of source, then of target.
+    """
     # Stable, so that of equals the smaller target stays in front; and in single precision, so that
     # what differs by rounding is equal.
     order = np.lexsort((-probabilities.astype(np.float32), sources))
@@ -220,7 +234,7 @@ def _ranked(
 
 
 def _frequent(targets: _Ints32, end: int, max_tokens: int) -> _Ints32:
-    """The end token, and of the tokens that occur the most frequent ones."""
+    """Return the end token, followed by the most frequent tokens of the text."""
     tokens, counts = np.unique(targets[targets != end], return_counts=True)
     order = np.argsort(-counts, kind="stable")[: max_tokens - 1]
     return np.array([end, *tokens[order]], np.int32)

@@ -25,41 +25,54 @@ _PATHS = (
 class Vocabulary(Protocol):
     """One side's text as ids and back."""
 
-    def encode_all(self, texts: Sequence[str]) -> Sequence[Sequence[int]]: ...
+    def encode_all(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        """Return the tokens of each text."""
 
-    def decode(self, ids: Sequence[int]) -> str: ...
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
+    """A model to export, with its vocabularies."""
+
     model: Transformer
+    """The model itself."""
     source: Vocabulary
+    """Vocabulary of the source."""
     target: Vocabulary
+    """Vocabulary of the target."""
     special: SpecialIds
+    """Ids of the tokens that are no text."""
     manifest: dict[str, Any]
-    """What the manifest says of languages and tokenizers, by its keys, and of where it is from."""
+    """Keys of the manifest that say what the languages and tokenizers are, and where the model
+    comes from."""
     files: dict[str, bytes]
-    """Of the tokenizers."""
+    """Content of the tokenizers' files, by name."""
     before: tuple[int, ...] = ()
-    """What the sources of text to measure on begin with: tokens of its languages."""
+    """Tokens of languages that a source begins with when quality is measured."""
     start: tuple[int, ...] = ()
-    """What its translations begin with, and is no part of them."""
+    """Tokens that a translation begins with when quality is measured; they are no part of it."""
     measured_language: str
-    """That its translations are in."""
+    """Tag of the language that text is translated into when quality is measured."""
 
     @property
     def ends(self) -> Ends:
+        """The tokens that translations begin and end with."""
         return Ends(self.special.begin, self.special.end, self.start)
 
     @property
     def max_source_tokens(self) -> int:
+        """Most tokens of a source, without its end token."""
         return self.model.settings.max_length - 1
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the source tokens of each text; none for a blank one."""
         return [[*self.before, *ids] if ids else [] for ids in self.source.encode_all(list(texts))]
 
 
 def origin_of(checkpoint: Checkpoint) -> Origin:
+    """Return a checkpoint as what is exported. Raises ``ExportError`` if it is no Transformer."""
     model = checkpoint.build_model()
     if not isinstance(model, Transformer):
         raise ExportError(
@@ -88,7 +101,7 @@ def origin_of(checkpoint: Checkpoint) -> Origin:
 
 
 def provenance(config: dict[str, Any]) -> dict[str, Any]:
-    """What made the model; of the files that it was trained on, the names without directories."""
+    """Return what made the model, with the names of its files but not their directories."""
     told: dict[str, Any] = {
         key: config[key] for key in ("data", "progress", "recipe") if key in config
     }

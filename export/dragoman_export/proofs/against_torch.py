@@ -17,13 +17,16 @@ from dragoman_training.tokenizer import BEGIN
 from dragoman_training.transformer import Transformer
 
 TOLERANCE = 1e-4
+"""Largest difference that a number may have, relative to the largest of its array if above 1."""
 RAGGED_ROWS = 16
+"""Rows of the batches whose sentences have different lengths."""
 
 
 def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> float:
-    """Step by step, alone and in ragged company, from length 1 to the limit.
+    """Compare every step with PyTorch, for sentences alone and in ragged batches of all lengths.
 
-    Returns the largest difference of a log-probability. The graphs must have RAGGED_ROWS rows.
+    Returns the largest difference of a log-probability, and raises ``VerificationError`` for one
+    that is too large. The graphs must have ``RAGGED_ROWS`` rows.
     """
     model.eval()
     limit = model.settings.max_length
@@ -46,7 +49,7 @@ def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> flo
 
 @torch.inference_mode()
 def _check_staggered(graphs: Graphs, model: Transformer, rng: np.random.Generator) -> float:
-    """Rows that begin one after the other, one of which moves half-way."""
+    """Compare rows that begin one after the other, one of which is copied half-way."""
     limit = model.settings.max_length
     count, steps = RAGGED_ROWS - 1, min(6, limit)
     sources = [
@@ -99,6 +102,7 @@ def _check_batch(
     sources: list[list[int]],
     targets_BT: npt.NDArray[np.int64],
 ) -> float:
+    """Compare a batch whose rows begin together; the targets are given, and not what is best."""
     ids_BS, lengths_B = pad_sources(sources, torch.device("cpu"))
     count = len(sources)
     graphs.encode(ids_BS.numpy(), lengths_B.numpy(), np.arange(count), np.arange(count))
@@ -130,6 +134,7 @@ def _check_batch(
 
 
 def _compare(what: str, ours: npt.NDArray[np.floating], theirs: torch.Tensor) -> float:
+    """Return the largest difference. Raise ``VerificationError`` if it is too large."""
     expected = theirs.numpy()
     banned = np.isneginf(expected)  # tokens that the model never says
     if not np.array_equal(banned, np.isneginf(ours)):

@@ -20,7 +20,7 @@ class RaggedBatch:
         self.graphs, self.sources, self.steps = graphs, sources, steps
         rows = graphs.settings.rows
         self.who = np.full(rows, -1)
-        """The sentence of each row."""
+        """Sentence that each row decodes; -1 for none."""
         self.past, self.lengths = np.zeros(rows, np.int64), np.ones(rows, np.int64)
         self.tokens = np.zeros(rows, np.int64)
 
@@ -37,7 +37,7 @@ class RaggedBatch:
         self.tokens[rows] = special.begin
 
     def step(self, n: int) -> list[tuple[int, int, Bits]]:
-        """For each of n rows: the sentence, how far it was, and the bits of its results."""
+        """Step the first n rows. Returns the sentence, position and result of each, in bits."""
         result = self.graphs.step(self.tokens[:n], self.past[:n], self.lengths[:n], candidates=4)
         seen = [
             (int(self.who[row]), int(self.past[row]), bits_of(result, row, self.lengths))
@@ -48,11 +48,12 @@ class RaggedBatch:
         return seen
 
     def ended(self, n: int) -> list[int]:
-        """Rows of the first n that need another sentence."""
+        """Return which of the first n rows need another sentence."""
         return [r for r in range(n) if self.who[r] < 0 or self.past[r] >= self.steps[self.who[r]]]
 
 
 def bits_of(result: StepResult, row: int, source_lengths: Ints) -> Bits:
+    """Return all that a step gives for a row, to the last bit."""
     return (
         result.top_ids[row].tobytes(),
         result.top_log_probs[row].tobytes(),
@@ -89,6 +90,7 @@ def compare_batches(
 
 
 def check_batch_invariance(graphs: Graphs, sources: Sequence[Sequence[int]], batches: int) -> None:
+    """Raise ``VerificationError`` if any result of a sentence depends on the batch."""
     compared, different = compare_batches(graphs, sources, batches)
     if different:
         raise VerificationError(

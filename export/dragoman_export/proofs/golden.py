@@ -13,17 +13,23 @@ from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
 
 MIN_MARGIN = 0.1
+"""Smallest lead that the best token must have at every step, as a difference of log-probability."""
 SENTENCES = 8
+"""Golden decodings of a bundle."""
 
 
 def golden_decodings(
     graphs: Graphs,
-    candidates: Iterable[Sequence[int]],
+    sentences: Iterable[Sequence[int]],
     wanted: int = SENTENCES,
     start: Sequence[int] = (),
 ) -> list[Golden]:
-    """Decode candidates until enough of them are clear. Shorter limits where none is."""
-    sources = list(candidates)
+    """Decode sentences greedily until enough of them have a clear lead at every step.
+
+    If none has, only their first tokens are decoded. Raises ``VerificationError`` if that is no
+    help either.
+    """
+    sources = list(sentences)
     max_tokens = graphs.manifest.max_target_tokens - len(start)
     rows = graphs.settings.rows
     for shortest in (None, 4, 2):

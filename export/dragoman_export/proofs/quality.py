@@ -17,8 +17,11 @@ from dragoman_training.evaluation import measure
 from dragoman_training.tokenizer import END
 
 MAX_BLEU_LOST = 0.3
+"""Most BLEU that a bundle may lose against float32."""
 MIN_AGREEMENT = 0.99
+"""Smallest share of tokens that float16 must have in common with float32."""
 _ROWS = 64
+"""Sentences that are decoded at once."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +29,21 @@ class TextQuality:
     """What the bundle's graphs make of given text, beside the model in float32."""
 
     sentences: int
+    """Sentences that were translated."""
     bleu: float
+    """BLEU of the bundle's translations, from 0 to 100."""
     chrf: float
+    """chrF of the bundle's translations, from 0 to 100."""
     bleu_float32: float
+    """BLEU of the translations in float32, from 0 to 100."""
     identical: float
-    """Share of sentences with the same ids as float32."""
+    """Share of sentences that have the same translation in float32, from 0 to 1."""
     token_agreement: float
-    """Share of tokens equal to those of float32, place by place."""
+    """Share of tokens that are the same in float32, place by place, from 0 to 1."""
     bleu_signature: str
+    """How sacrebleu computed BLEU."""
     chrf_signature: str
+    """How sacrebleu computed chrF."""
 
 
 def translate_ids(
@@ -56,6 +65,7 @@ def _by_reference(
     start: Sequence[int],
     translated: Callable[[int], None],
 ) -> list[tuple[int, ...]]:
+    """Translate with the plain search, sentences of like length together."""
     graphs = Graphs(bundle, GraphSettings(rows=_ROWS))
     max_tokens = graphs.manifest.max_target_tokens - len(start)
     order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
@@ -77,7 +87,7 @@ def _by_engine(
     start: Sequence[int],
     translated: Callable[[int], None],
 ) -> list[tuple[int, ...]]:
-    """The engine gives each sentence its shortlist, which the reference search does not know."""
+    """Translate with the engine, which knows shortlists as the plain search does not."""
     decoded: list[tuple[int, ...]] = []
     with Translator(bundle, EngineSettings(rows=_ROWS, lanes=1)) as translator:
         for at in range(0, len(sources), _ROWS):
@@ -94,7 +104,7 @@ def compare_quality(
     decode: Callable[[Sequence[int]], str],
     target_language: str,
 ) -> TextQuality:
-    """Measure translations of the same text by two precisions."""
+    """Measure the translations of one text in two precisions."""
     quality, plain = (
         measure([decode(ids) for ids in decoded], list(references), target_language)
         for decoded in (ours, float32)

@@ -258,9 +258,9 @@ def test_bulk_leaves_half_of_the_tokens_too_and_does_not_count_in_deadlines() ->
             wait_until(lambda: items_read(running) == 8)
             wait_until(lambda: running.engine.waiting_tokens > 200)
             assert running.engine.waiting_tokens < 400
-            dispatcher = next(iter(running.server.models)).dispatcher
-            assert running.on_loop(lambda: dispatcher.expected_wait(1)) == 0
-            assert running.on_loop(lambda: dispatcher.expected_wait(0)) > 0
+            admission = next(iter(running.server.models)).dispatcher.admission
+            assert running.on_loop(lambda: admission.expected_wait(1)) == 0
+            assert running.on_loop(lambda: admission.expected_wait(0)) > 0
             first = running.stub.Translate.future(
                 pb.TranslateRequest(texts=["Hello."]), timeout=PATIENCE
             )

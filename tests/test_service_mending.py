@@ -3,8 +3,14 @@
 import pytest
 
 from dragoman_server.engine.core import Answer, Finish, Hypothesis, Options, Sampling, Ticket
-from dragoman_server.service.mending import Mender, Retry, TranslatedPart, Way, options_for
-from dragoman_server.service.spelling import Speller
+from dragoman_server.service.translation.mending import (
+    Mender,
+    Retry,
+    TranslatedPart,
+    Way,
+    options_for,
+)
+from dragoman_server.service.translation.spelling import Speller
 from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.masks import MaskSet
 from dragoman_server.text.plan import Part, Planner, PlanOptions

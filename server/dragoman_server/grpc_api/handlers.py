@@ -8,13 +8,13 @@ from typing import Any, Protocol
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.grpc_api.calls import GrpcCalls
 from dragoman_server.service import responses
-from dragoman_server.service.bulk import Bulk
 from dragoman_server.service.calls import Call, Calls
-from dragoman_server.service.engine_calls import Queueing
 from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.service.models.served import Models, ServedModel
-from dragoman_server.service.score import score
-from dragoman_server.service.translate import TextTranslator
+from dragoman_server.service.translation.bulk import Bulk
+from dragoman_server.service.translation.engine_calls import Queueing
+from dragoman_server.service.translation.score import score
+from dragoman_server.service.translation.texts import TextTranslator
 
 _DESCRIPTOR = pb.DESCRIPTOR.services_by_name["TranslationService"]
 SERVICE: str = _DESCRIPTOR.full_name

@@ -15,9 +15,9 @@ from dragoman_server.service.errors import (
     InternalError,
     engine_stopped,
 )
-from dragoman_server.service.mending import TranslatedPart
 from dragoman_server.service.models.served import ServedModel
-from dragoman_server.service.spelling import Speller
+from dragoman_server.service.translation.mending import TranslatedPart
+from dragoman_server.service.translation.spelling import Speller
 from dragoman_server.text.plan import Part, join
 
 _FINISH = {Finish.END: pb.FINISH_REASON_END, Finish.LENGTH: pb.FINISH_REASON_LENGTH}

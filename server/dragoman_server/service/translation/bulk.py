@@ -13,11 +13,11 @@ from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.service.admission import BULK
 from dragoman_server.service.calls import Call
 from dragoman_server.service.dispatch import Dispatcher
-from dragoman_server.service.engine_calls import Queueing
 from dragoman_server.service.errors import CallError, InternalError, OverloadedError, draining
 from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.settings import Limits
-from dragoman_server.service.translate import TextTranslator
+from dragoman_server.service.translation.engine_calls import Queueing
+from dragoman_server.service.translation.texts import TextTranslator
 
 log = logging.getLogger("dragoman.calls")
 

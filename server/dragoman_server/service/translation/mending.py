@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from dragoman_server.engine.core import Answer, Finish, Options
-from dragoman_server.service.spelling import Speller
+from dragoman_server.service.translation.spelling import Speller
 from dragoman_server.text.faults import Examiner, Fault, cut_loop
 from dragoman_server.text.plan import Part, Planner
 

@@ -13,16 +13,22 @@ from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Answer, NewToken, Options, Sentence
 from dragoman_server.engine.jobs import SentenceError
 from dragoman_server.service import offload, requests, responses
-from dragoman_server.service.alignments import with_alignments
 from dragoman_server.service.calls import Call
-from dragoman_server.service.engine_calls import ALONE, EngineCalls, Queueing
 from dragoman_server.service.errors import InvalidArgumentError
-from dragoman_server.service.mending import Mender, Retry, TranslatedPart, Way, options_for
 from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.responses import Clock
 from dragoman_server.service.settings import Limits
-from dragoman_server.service.spelling import Speller
-from dragoman_server.service.stream_window import StreamWindow
+from dragoman_server.service.translation.alignments import with_alignments
+from dragoman_server.service.translation.engine_calls import ALONE, EngineCalls, Queueing
+from dragoman_server.service.translation.mending import (
+    Mender,
+    Retry,
+    TranslatedPart,
+    Way,
+    options_for,
+)
+from dragoman_server.service.translation.spelling import Speller
+from dragoman_server.service.translation.stream_window import StreamWindow
 from dragoman_server.service.work import Work
 from dragoman_server.text.plan import OverlongError, Part, join
 from dragoman_server.text.streaming import GrowingText

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman_server.engine.core import Answer, Hypothesis, Options, Sentence
-from dragoman_server.service.engine_calls import EngineCalls
 from dragoman_server.service.models.served import ServedModel
-from dragoman_server.service.spelling import Speller
+from dragoman_server.service.translation.engine_calls import EngineCalls
+from dragoman_server.service.translation.spelling import Speller
 from dragoman_server.text.plan import Part
 
 _ALIGNED = Options(alignment=True)

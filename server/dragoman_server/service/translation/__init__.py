@@ -1,0 +1,1 @@
+"""From planned texts to translations: through the engine, mended, spelt, and streamed."""

@@ -13,9 +13,9 @@ from onnx import TensorProto, helper
 OPSET, IR_VERSION = 20, 10
 MICROSOFT = "com.microsoft"
 _ALIGNMENT = 64
-"""Tensors begin at a cache line."""
+"""Tensors begin at multiples of this many bytes, which is where cache lines begin."""
 _INLINE_BYTES = 1024
-"""Smaller tensors stay inside the graph."""
+"""Tensors of fewer bytes stay inside the graph."""
 
 Array = npt.NDArray[Any]
 
@@ -33,10 +33,14 @@ class WeightFile:
     """The data of tensors, one after the other; equal tensors share their place."""
 
     name: str
+    """Name of the file, by which graphs refer to it."""
     content: bytearray = field(default_factory=bytearray)
+    """Content of the file so far."""
     _places: dict[bytes, int] = field(default_factory=dict)
+    """Where each tensor begins, by the hash of its data."""
 
     def place(self, data: bytes) -> int:
+        """Return where a tensor's data begins in the file, and add it if it is new."""
         digest = hashlib.sha256(data).digest()
         if digest not in self._places:
             self.content.extend(bytes(-len(self.content) % _ALIGNMENT))
@@ -46,7 +50,7 @@ class WeightFile:
 
 
 class GraphBuilder:
-    """Values are named by strings; ``add`` appends a node and returns the names of its outputs."""
+    """Collects the nodes of one graph. Values are named by strings."""
 
     def __init__(self, name: str, weights: WeightFile) -> None:
         self._name = name
@@ -58,6 +62,7 @@ class GraphBuilder:
         self._count = 0
 
     def input(self, name: str, kind: str, shape: list[int | str]) -> str:
+        """Add an input, and return its name."""
         self._inputs.append(helper.make_tensor_value_info(name, _ELEMENT_TYPES[kind], shape))
         return name
 
@@ -73,7 +78,7 @@ class GraphBuilder:
         self._outputs.append(helper.make_tensor_value_info(name, _ELEMENT_TYPES[kind], shape))
 
     def constant(self, name: str, value: Array) -> str:
-        """A weight or a small constant; the same name is the same tensor."""
+        """Add a weight or a small constant, and return its name. An equal name means the same."""
         if name in self._initializers:
             return name
         value = np.ascontiguousarray(value)
@@ -96,15 +101,17 @@ class GraphBuilder:
         return name
 
     def ints(self, *values: int) -> str:
+        """Add a constant list of integers, and return its name."""
         return self.constant(f"ints_{'_'.join(map(str, values))}", np.array(values, np.int64))
 
     def scalar(self, name: str, value: float, kind: Any) -> str:
+        """Add a constant of no dimension, and return its name."""
         return self.constant(name, np.array(value, kind))
 
     def add(
         self, op: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any
     ) -> Any:
-        """The name of the only output, or a list of names."""
+        """Add a node. Returns the name of its only output, or a list of names."""
         self._count += 1
         names = [f"{op.lower()}_{self._count}" + f"_{i}" * (outputs > 1) for i in range(outputs)]
         self._nodes.append(
@@ -115,6 +122,7 @@ class GraphBuilder:
         return names[0] if outputs == 1 else names
 
     def save(self, path: Path) -> None:
+        """Write the graph as an ONNX file."""
         graph = helper.make_graph(
             self._nodes,
             self._name,

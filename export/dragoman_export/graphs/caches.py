@@ -31,11 +31,11 @@ class CacheWriter:
         g.output(value, updated(name), self._element, self._shape(name, rows))
 
     def scatter(self, g: GraphBuilder, name: str, rows: str, places: str, lines: str) -> None:
-        """Write lines to places of a cache that is an input already."""
+        """Write lines to places of a cache that is an input, and let it leave the graph."""
         self.add_output(g, g.add("ScatterND", name, places, lines), name, rows)
 
     def places(self, g: GraphBuilder, rows_m: str, count_1: str) -> str:
-        """(row, head, position) of every line piece: shape [m, H, positions, 3]."""
+        """Return (row, head, position) of all vectors of rows, as a value [m, H, positions, 3]."""
         heads = g.constant("heads", np.arange(self._heads, dtype=np.int64))
         axes = (
             g.add("Unsqueeze", rows_m, g.ints(1, 2)),
@@ -51,6 +51,6 @@ class CacheWriter:
 
 
 def count_up(g: GraphBuilder, count_1: str) -> str:
-    """The numbers from 0 to a count, without it."""
+    """Return the numbers from 0 up to a count, which is not one of them."""
     zero, one = (g.scalar(name, value, np.int64) for name, value in (("from_0", 0), ("by_1", 1)))
     return g.add("Range", zero, g.add("Squeeze", count_1, g.ints(0)), one)

@@ -12,8 +12,9 @@ from dragoman_training.search import OURS, Ends, default_limit, greedy_search
 from dragoman_training.transformer import Transformer
 
 SHARE = 0.99999
-"""The range covers this share of the values seen; the few above it are clipped."""
+"""Share of the values seen that the range covers; the few above it are clipped."""
 _BATCH_SENTENCES = 32
+"""Sentences that are translated at a time."""
 
 
 @torch.inference_mode()
@@ -23,7 +24,10 @@ def largest_inputs(
     sources: Sequence[Sequence[int]],
     ends: Ends = OURS,
 ) -> dict[str, float]:
-    """For each product by name, over the model's own greedy translations of the sources."""
+    """Return the largest input of each product, by the product's name.
+
+    It is found on the model's own greedy translations of the sources.
+    """
     model.eval()
     cpu = torch.device("cpu")
     limit = model.settings.max_length - len(ends.start)
@@ -42,6 +46,8 @@ def largest_inputs(
 
 @contextmanager
 def _watching(weights: ModelWeights, seen: dict[str, float]) -> Iterator[None]:
+    """Keep in ``seen`` how large the inputs of products become."""
+
     def watch(name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             values = inputs[0].abs().flatten()

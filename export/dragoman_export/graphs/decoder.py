@@ -1,4 +1,4 @@
-"""The decoder's graphs: one step of decoding, among all tokens or among those of lists.
+"""The decoder's graphs: one step of decoding, among all tokens or among those of shortlists.
 
 Shapes: n rows, H heads, S source positions, K width of a head, D width of the model, m tokens.
 """
@@ -34,7 +34,7 @@ class DecoderWriter:
         self._element = precision.element.__name__
 
     def write(self, g: GraphBuilder) -> None:
-        """One step: the newest token of each row to the best next tokens."""
+        """Write a step: from the newest token of each row to the best next tokens."""
         adjust = (
             g.input("adjust_places", "int64", ["n", "adjusted"]),
             g.input("adjust_factors", "float32", ["n", "adjusted"]),
@@ -58,7 +58,7 @@ class DecoderWriter:
         )
 
     def write_listed(self, g: GraphBuilder) -> None:
-        """The same step, where each row chooses among the tokens of its list."""
+        """Write the same step, where each row chooses among the tokens of its shortlist."""
         assert isinstance(self._precision, Int8)
         weights = self._weights.projection
         columns = StoredInt8(
@@ -77,7 +77,7 @@ class DecoderWriter:
         select_listed(g, logits, lists, candidates)
 
     def write_columns(self, g: GraphBuilder) -> None:
-        """What the output weights of some target tokens are."""
+        """Write the graph that gives the output weights of some target tokens away."""
         assert isinstance(self._precision, Int8)
         ids_m = g.input("ids", "int64", ["m"])
         stored = self._precision.stored(g, self._weights.projection)
@@ -88,7 +88,7 @@ class DecoderWriter:
             g.output(g.add("Gather", stored.bias, ids_m, axis=0), "biases", "float32", ["m"])
 
     def _to_vectors(self, g: GraphBuilder) -> str:
-        """From the newest tokens to the vectors that the output is computed of."""
+        """Write all layers: from the newest tokens to the vectors that logits are computed of."""
         ids_n = g.input("token_ids", "int64", ["n"])
         past_n = g.input("past_lengths", "int32", ["n"])
         longest = g.input("longest", "int32", [1])
@@ -123,6 +123,8 @@ class DecoderWriter:
     def _self_attention(
         self, g: GraphBuilder, layer: int, weights: DecoderLayerWeights, past_n: str, longest: str
     ) -> Sublayer:
+        """Return attention to a row's own past, to write."""
+
         def attention(x: str) -> str:
             packed = self._to_grid(g, self._precision.linear(g, x, weights.query_key_value))
             attended = self._attend(g, "self", layer, (packed, "", ""), past_n, longest)
@@ -140,7 +142,10 @@ class DecoderWriter:
         longest_source: str,
         alignments: list[str],
     ) -> Sublayer:
-        """The same op as self-attention: no new keys, and the source's as those of the past."""
+        """Return attention to the source, to write.
+
+        It is the same op as self-attention, with no new keys, and the source's keys as the past's.
+        """
 
         def attention(x: str) -> str:
             q = self._to_grid(g, self._precision.linear(g, x, layer_weights.query))
@@ -166,7 +171,7 @@ class DecoderWriter:
     def _attention_weights(
         self, g: GraphBuilder, layer: int, q: str, source_ends_n: str, longest_source: str
     ) -> str:
-        """softmax(q Kᵀ) by itself: on CUDA the attention op does not give its weights away."""
+        """Return softmax(q Kᵀ), which on CUDA the attention op does not give away."""
         heads, width = self._dimensions.heads, self._dimensions.head_width
         q_nH1K = g.add("Reshape", q, g.ints(-1, heads, 1, width))
         longest = g.add("Cast", longest_source, to=7)
@@ -190,7 +195,7 @@ class DecoderWriter:
         *,
         want_weights: bool = False,
     ) -> list[str]:
-        """Attention over ragged caches, in place. The result as a list, and perhaps its weights."""
+        """Write attention over ragged caches, in place. Returns the result, and perhaps weights."""
         caches = [f"{kind}_key_{layer}", f"{kind}_value_{layer}"]
         outputs = g.add(
             "GroupQueryAttention",
@@ -210,9 +215,9 @@ class DecoderWriter:
         return [attended, *outputs[3:]]
 
     def _to_grid(self, g: GraphBuilder, x: str) -> str:
-        """Rows as sentences of one token, as attention wants them: [n, 1, D]."""
+        """Return rows as sentences of one token, [n, 1, D], as attention wants them."""
         return g.add("Unsqueeze", x, g.ints(1)) if self._precision.flat else x
 
     def _to_list(self, g: GraphBuilder, x: str) -> str:
-        """[n, D]."""
+        """Return rows as a list of vectors, [n, D]."""
         return x if self._precision.flat else g.add("Squeeze", x, g.ints(1))

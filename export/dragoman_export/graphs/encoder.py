@@ -30,7 +30,7 @@ class EncoderWriter:
         self._layers = LayerWriter(weights, precision)
 
     def write(self, g: GraphBuilder) -> None:
-        """Add the whole graph."""
+        """Write the whole graph."""
         ids_BS = g.input("source_ids", "int64", ["sentences_", "positions"])
         lengths_B = g.input("source_lengths", "int32", ["sentences_"])
         sentences_W = g.input("sentences", "int64", ["filled"])
@@ -67,6 +67,7 @@ class EncoderWriter:
     def _sublayers(
         self, g: GraphBuilder, grid: str, lengths_B: str
     ) -> list[tuple[NormWeights, Sublayer]]:
+        """Return all sublayers of the encoder, each with its norm."""
         sublayers: list[tuple[NormWeights, Sublayer]] = []
         for layer in self._weights.encoder:
             feed_forward = self._layers.feed_forward(g, layer.feed_forward)
@@ -79,6 +80,8 @@ class EncoderWriter:
     def _attention(
         self, g: GraphBuilder, weights: EncoderLayerWeights, grid: str, lengths_B: str
     ) -> Sublayer:
+        """Return self-attention over the real tokens of each sentence, to write."""
+
         def attention(x: str) -> str:
             qkv = [
                 self._precision.linear(g, x, part)
@@ -101,7 +104,10 @@ class EncoderWriter:
     def _sum_sentences(
         self, g: GraphBuilder, x: str, shape: str, position_S: str, lengths_B: str
     ) -> None:
-        """Of each sentence's real tokens: shows what int8 products would hide."""
+        """Add up the vectors of each sentence's real tokens.
+
+        The sum is not a number if any of them is not, which int8 products would hide.
+        """
         sums = g.add("ReduceSum", self._layers.to_float32(g, x), g.ints(-1), keepdims=0)
         lengths_B1 = g.add("Unsqueeze", g.add("Cast", lengths_B, to=7), g.ints(1))
         real_BS = g.add("Less", position_S, lengths_B1)

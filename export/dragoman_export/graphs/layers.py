@@ -12,6 +12,7 @@ from dragoman_export.graphs.weights import (
 )
 
 Sublayer = Callable[[str], str]
+"""Writes attention or a feed-forward network: takes and returns the name of a value."""
 
 
 class LayerWriter:
@@ -23,7 +24,7 @@ class LayerWriter:
         self._precision = precision
 
     def embed(self, g: GraphBuilder, ids: str, positions: str, weights: EmbeddingWeights) -> str:
-        """Embeddings of tokens with their positions."""
+        """Return the embeddings of tokens, with their positions added."""
         table = g.constant(
             f"{weights.name}.positions", weights.positions.astype(self._precision.element)
         )
@@ -34,7 +35,7 @@ class LayerWriter:
         )
 
     def feed_forward(self, g: GraphBuilder, weights: FeedForwardWeights) -> Sublayer:
-        """A feed-forward network."""
+        """Return a feed-forward network to write."""
 
         def network(x: str) -> str:
             wide = self._precision.linear(g, x, weights.widen)
@@ -56,7 +57,7 @@ class LayerWriter:
         sublayers: list[tuple[NormWeights, Sublayer]],
         final_norm: NormWeights | None,
     ) -> str:
-        """Sublayers with their residuals and norms."""
+        """Write sublayers with their residuals and norms, and return what comes out."""
         if not self._norm_first:
             for norm, sublayer in sublayers:
                 x, _ = self._add_and_norm(g, sublayer(x), x, norm)
@@ -72,9 +73,9 @@ class LayerWriter:
     def _add_and_norm(
         self, g: GraphBuilder, x: str, residual: str, norm: NormWeights
     ) -> tuple[str, str]:
-        """LayerNorm(x + residual), and the sum itself.
+        """Return LayerNorm(x + residual), and the sum itself.
 
-        Not the fused SkipLayerNormalization: on the CPU that is several times slower.
+        SkipLayerNormalization would do both at once, but on the CPU it is several times slower.
         """
         total = g.add("Add", x, residual)
         return self._norm(g, total, norm), total
@@ -86,5 +87,5 @@ class LayerWriter:
         return g.add("LayerNormalization", x, gamma, beta, axis=-1, epsilon=norm.epsilon)
 
     def to_float32(self, g: GraphBuilder, x: str) -> str:
-        """The same numbers as float32, whatever the precision is."""
+        """Return the same numbers as float32, whatever the precision is."""
         return x if self._precision.element.__name__ == "float32" else g.add("Cast", x, to=1)

@@ -18,18 +18,19 @@ class Precision(Protocol):
     """A way to compute with weights."""
 
     name: str
+    """Name of the precision, as in a manifest."""
     element: Any
-    """The type of activations and caches."""
+    """Type of activations and caches."""
     flat: bool
-    """Products want their tokens in a list [N, D], and not in a grid [B, L, D]."""
+    """Whether products take tokens as a list [N, D] and not as a grid [B, L, D]."""
 
     def linear(
         self, g: GraphBuilder, x: str, weights: LinearWeights, *, rectified: bool = False
     ) -> str:
-        """x Wᵀ + b; or max(x, 0) Wᵀ + b."""
+        """Return x Wᵀ + b, or max(x, 0) Wᵀ + b if ``rectified``."""
 
     def lookup(self, g: GraphBuilder, ids: str, weights: EmbeddingWeights) -> str:
-        """Embeddings of ids, in a list of any length, multiplied by the embedding's scale."""
+        """Return the embeddings of a list of ids, multiplied by the embedding's scale."""
 
 
 class Float:
@@ -60,12 +61,14 @@ class Float:
 
 
 class StoredInt8(NamedTuple):
-    """Weights of a product, as values of a graph: an output is a column."""
+    """Weights of a product, as values of a graph."""
 
     matrix: str
+    """Value with the weights, a column for each output."""
     scales: str
+    """Value with the quantization scale of each output."""
     bias: str
-    """Empty where there is none."""
+    """Value with the bias of each output; empty if there is none."""
 
 
 class Int8:
@@ -83,9 +86,9 @@ class Int8:
 
     def __init__(self, highest: dict[str, float], keep: Sequence[str] = ()) -> None:
         self._highest = highest
-        """The largest input of each product, by its name."""
+        """Largest input of each product, by the product's name."""
         self._keep = keep
-        """Patterns of names of products that stay float32, because int8 would lose quality."""
+        """Products that stay float32 because int8 would lose quality, as patterns of names."""
 
     def linear(
         self, g: GraphBuilder, x: str, weights: LinearWeights, *, rectified: bool = False
@@ -95,10 +98,11 @@ class Int8:
         return self.product(g, x, weights.name, self.stored(g, weights), rectified=rectified)
 
     def keeps(self, weights: LinearWeights) -> bool:
-        """Whether they stay float32."""
+        """Tell whether weights stay float32."""
         return any(fnmatchcase(weights.name, pattern) for pattern in self._keep)
 
     def stored(self, g: GraphBuilder, weights: LinearWeights) -> StoredInt8:
+        """Add weights to a graph, quantized."""
         matrix, scales = quantize_rows(weights.matrix)
         return StoredInt8(
             g.constant(f"{weights.name}.matrix_s8", matrix.T),
@@ -109,7 +113,7 @@ class Int8:
     def product(
         self, g: GraphBuilder, x: str, name: str, weights: StoredInt8, *, rectified: bool = False
     ) -> str:
-        """With the weights of a product of this name, or some of their columns."""
+        """Return the product of x with the weights of this name, or with some of their columns."""
         highest = max(self._highest[name], 1e-6)
         # What is below zero counts as zero where zero is the lowest value.
         lowest, scale = (0, highest / 255) if rectified else (128, highest / 127)
@@ -130,7 +134,7 @@ class Int8:
     def _linear_float32(
         self, g: GraphBuilder, x: str, weights: LinearWeights, rectified: bool
     ) -> str:
-        """MatMul, which takes a grid too; the matrix is not shared with a lookup then."""
+        """Return a product in float32, with MatMul, which takes a grid too."""
         x = g.add("Relu", x) if rectified else x
         product = g.add("MatMul", x, g.constant(f"{weights.name}.matrix_t", weights.matrix.T))
         if weights.bias is None:
@@ -138,7 +142,7 @@ class Int8:
         return g.add("Add", product, g.constant(f"{weights.name}.bias", weights.bias))
 
     def lookup(self, g: GraphBuilder, ids: str, weights: EmbeddingWeights) -> str:
-        """From the table as the product wants it, so that a tied one is stored once."""
+        """Read the table as the product stores it, so that a tied one is stored once."""
         table, scales = quantize_rows(weights.table)
         columns = g.add("Gather", g.constant(f"{weights.name}.table_s8", table.T), ids, axis=1)
         rows = g.add("Cast", g.add("Transpose", columns, perm=[1, 0]), to=1)

@@ -1,6 +1,7 @@
 """The end of a decoder step: from logits to the few numbers that leave the graph.
 
-Shapes: n rows, V vocabulary, G groups of S tokens, k candidates, U columns, C tokens of a list.
+Shapes: n rows, V vocabulary, G groups of S tokens, k candidates, U columns,
+C tokens of a shortlist.
 """
 
 import math
@@ -20,7 +21,7 @@ def select(
     vocabulary: int,
     group: int,
 ) -> None:
-    """Adjust logits, normalise, and pick the best: all that leaves is small."""
+    """Adjust logits, normalise them, and pick the best tokens, so that all that leaves is small."""
     places, factors, offsets = adjust
     chosen = g.add("GatherElements", logits, places, axis=1)
     zero = g.scalar("zero", 0, np.float32)
@@ -43,10 +44,10 @@ def select(
 
 
 def select_listed(g: GraphBuilder, logits_nU: str, lists: tuple[str, str, str], k: str) -> None:
-    """The same among the tokens of each row's list, of which the first is the end token.
+    """Pick the best among the tokens of each row's shortlist, of which the first is the end token.
 
-    A list has the same length whatever is in it, so that it does not matter to the sum of a row's
-    probabilities which other rows there are.
+    All shortlists are filled up to one length, so that the sum of a row's probabilities does not
+    depend on which other rows there are.
     """
     ids_nC, columns_nC, offsets_nC = lists
     listed = g.add("GatherElements", logits_nU, columns_nC, axis=1)
@@ -61,7 +62,7 @@ def select_listed(g: GraphBuilder, logits_nU: str, lists: tuple[str, str, str], 
 def _best(
     g: GraphBuilder, log_probs_nV: str, k: str, vocabulary: int, size: int
 ) -> tuple[str, str]:
-    """The k best tokens: those of the k groups of tokens that have the best maxima.
+    """Return the k best tokens: they are among the k groups of tokens with the best maxima.
 
     Finding maxima is several times as fast as sorting, and what is left to sort is little.
     """
@@ -90,6 +91,6 @@ def _best(
 
 
 def group_size(vocabulary: int) -> int:
-    """A divisor that makes the groups neither too many nor too large; 1 where there is none."""
+    """Return a divisor that makes groups neither too many nor too large; 1 if there is none."""
     divisors = [size for size in range(16, 513) if vocabulary % size == 0]
     return min(divisors, key=lambda size: abs(size - math.sqrt(vocabulary)), default=1)

@@ -16,28 +16,41 @@ class LinearWeights:
     """y = x Wᵀ + b; the matrix is [out, in], as PyTorch has it."""
 
     name: str
+    """Name of the product, as in a graph."""
     matrix: Floats
+    """Weights, [out, in]."""
     bias: Floats | None
+    """Bias of each output; None if there is none."""
     module: nn.Linear
-    """Where the model computes it: sees the same input, for calibration."""
+    """Module of the model that computes the product, so that its input can be watched."""
 
 
 @dataclass(frozen=True, eq=False)
 class NormWeights:
+    """Layer normalisation."""
+
     name: str
+    """Name of the norm, as in a graph."""
     gamma: Floats
+    """Factor of each element."""
     beta: Floats
+    """Number added to each element."""
     epsilon: float
+    """Number added to the variance."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeedForwardWeights:
+    """The two products of a feed-forward network."""
+
     widen: LinearWeights
     narrow: LinearWeights
 
 
 @dataclass(frozen=True, eq=False)
 class EncoderLayerWeights:
+    """A layer of the encoder: self-attention and a feed-forward network."""
+
     query: LinearWeights
     key: LinearWeights
     value: LinearWeights
@@ -49,13 +62,18 @@ class EncoderLayerWeights:
 
 @dataclass(frozen=True, eq=False)
 class DecoderLayerWeights:
+    """A layer of the decoder: self-attention, cross-attention and a feed-forward network."""
+
     query_key_value: LinearWeights
+    """Queries, keys and values of self-attention, as one product."""
     self_output: LinearWeights
     self_norm: NormWeights
     query: LinearWeights
+    """Queries of cross-attention."""
     key: LinearWeights
+    """Keys of cross-attention, which the encoder's graph computes of the source."""
     value: LinearWeights
-    """Of the source: computed by the encoder's graph."""
+    """Values of cross-attention, which the encoder's graph computes of the source."""
     cross_output: LinearWeights
     cross_norm: NormWeights
     feed_forward: FeedForwardWeights
@@ -64,28 +82,42 @@ class DecoderLayerWeights:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingWeights:
+    """Vectors of tokens and of positions."""
+
     name: str
+    """Name of the embedding, as in a graph."""
     table: Floats
+    """Vector of each token."""
     positions: Floats
+    """Vector of each position."""
     scale: float
+    """Factor of the tokens' vectors."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelWeights:
+    """All weights of a model."""
+
     source: EmbeddingWeights
     target: EmbeddingWeights
     encoder: list[EncoderLayerWeights]
     decoder: list[DecoderLayerWeights]
     encoder_norm: NormWeights | None
+    """Norm after the last layer of the encoder; None if norms follow their sublayers."""
     decoder_norm: NormWeights | None
+    """Norm after the last layer of the decoder; None if norms follow their sublayers."""
     projection: LinearWeights
-    """Its matrix is the target table where the two are tied: the same array."""
+    """Product that logits are computed by. If it is tied, its matrix is the target's table: the
+    same array."""
     norm_first: bool
+    """Whether a norm comes before its sublayer and not after it."""
     activation: str
+    """Activation of the feed-forward networks: ``relu``, ``gelu`` or ``swish``."""
     heads: int
+    """Attention heads of each layer."""
 
     def linears(self) -> list[LinearWeights]:
-        """Every product of the model."""
+        """Return every product of the model."""
         parts: list[object] = [self.projection]
         layers: list[EncoderLayerWeights | DecoderLayerWeights] = [*self.encoder, *self.decoder]
         for layer in layers:
@@ -94,12 +126,13 @@ class ModelWeights:
 
 
 def weights_for_graphs(model: Transformer) -> ModelWeights:
+    """Return a model's weights by its parts; arrays that are tied stay one array."""
     settings = model.settings
     # Tied parameters must stay one array, so each is converted once.
     arrays = {id(p): p.detach().cpu().float().numpy() for p in model.parameters()}
 
     def linear(name: str, *modules: nn.Linear) -> LinearWeights:
-        """One product for modules that share their input."""
+        """Return one product for modules that share their input."""
         if len(modules) == 1:
             module = modules[0]
             bias = None if module.bias is None else arrays[id(module.bias)]
@@ -112,7 +145,7 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
         )
 
     def half(name: str, module: nn.Linear, number: int) -> LinearWeights:
-        """One of two products that the model computes as one."""
+        """Return one of two products that the model computes as one."""
         matrix, bias = (np.split(arrays[id(p)], 2)[number] for p in (module.weight, module.bias))
         return LinearWeights(name, matrix, bias, module)
 

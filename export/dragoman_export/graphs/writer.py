@@ -46,31 +46,31 @@ class GraphWriter:
         self._decoder = DecoderWriter(*parts, alignment_layer)
 
     def encoder(self) -> GraphBuilder:
-        """Source ids to the cross-attention's keys and values of every decoder layer."""
+        """Return the graph from source ids to the keys and values of all cross-attentions."""
         g = GraphBuilder("encoder", self._file)
         self._encoder.write(g)
         return g
 
     def decoder(self) -> GraphBuilder:
-        """One step: the newest token of each row to the best next tokens."""
+        """Return the graph of one step: from each row's newest token to the best next tokens."""
         g = GraphBuilder("decoder", self._file)
         self._decoder.write(g)
         return g
 
     def listed_decoder(self) -> GraphBuilder:
-        """The same step, where each row chooses among the tokens of its list."""
+        """Return the same step, where each row chooses among the tokens of its shortlist."""
         g = GraphBuilder("listed_decoder", self._file)
         self._decoder.write_listed(g)
         return g
 
     def columns(self) -> GraphBuilder:
-        """What the output weights of some target tokens are."""
+        """Return the graph that gives the output weights of some target tokens away."""
         g = GraphBuilder("columns", self._file)
         self._decoder.write_columns(g)
         return g
 
     def move(self) -> GraphBuilder:
-        """Copy the beginnings of cache lines from rows to rows."""
+        """Return the graph that copies the caches of rows to other rows."""
         g = GraphBuilder("move", self._file)
         sources_m = g.input("sources", "int64", ["m"])
         destinations_m = g.input("destinations", "int64", ["m"])
@@ -98,7 +98,10 @@ def write_graphs(
     ends: Ends = OURS,
     shortlist: Shortlist | None = None,
 ) -> Dimensions:
-    """The graphs and their weights; int8 needs sentences, as ids, to find its scales on."""
+    """Write the graphs and their weights, and return the sizes of the model.
+
+    ``calibration`` has sentences, as ids, to find the scales of int8 on.
+    """
     architecture = model.settings
     dimensions = Dimensions(
         width=architecture.width,

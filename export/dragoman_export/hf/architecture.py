@@ -13,8 +13,8 @@ from dragoman_training.settings import TransformerSettings
 MARIAN, M2M100 = "marian", "m2m_100"
 CLASSES = {MARIAN: "MarianMTModel", M2M100: "M2M100ForConditionalGeneration"}
 DEFAULT_MAX_LENGTH = 512
-"""Tokens of a sentence that a bundle takes at most, unless told otherwise: room for them is taken
-at the start, and M2M-100's 1,024 would mostly lie empty."""
+"""Most tokens of a sentence that a bundle takes, unless told otherwise. Memory for them is taken at
+the start, and M2M-100's 1,024 would mostly lie empty."""
 
 _SIZES = {
     "max_position_embeddings": 1024,
@@ -52,22 +52,31 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 _TARGET = "decoder_vocab_size"
 _FOREIGN = ("normalize_embedding", "add_final_layer_norm", "normalize_before")
-"""Of older files: what neither class of transformers does any more."""
+"""Keys of older files, for what neither class of transformers does any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
+    """A model of Hugging Face, as far as its configuration says what it is."""
+
     family: str
+    """Family of the model: ``marian`` or ``m2m_100``."""
     settings: TransformerSettings
+    """Settings of our Transformer that computes the same."""
     source_vocabulary: int
+    """Tokens of the source vocabulary."""
     target_vocabulary: int
+    """Tokens of the target vocabulary."""
     shared: bool
-    """Embeddings of both sides are one matrix."""
+    """Whether the embeddings of both sides are one matrix."""
     positions: int
-    """That the original has; ours may be made for fewer."""
+    """Positions that the original model has; ours may have fewer."""
     pad: int
+    """Id of the padding token."""
     begin: int
+    """Id of the token that decoding begins with."""
     end: int
+    """Id of the token that ends a sentence."""
     banned: tuple[int, ...]
     """Tokens that no translation has."""
 
@@ -75,7 +84,7 @@ class Architecture:
 def read_architecture(
     config: dict[str, Any], generation: dict[str, Any], max_length: int | None
 ) -> Architecture:
-    """Raises ``ExportError`` for what our Transformer can't be."""
+    """Read a configuration. Raises ``ExportError`` for what our Transformer can't be."""
     family = config.get("model_type")
     if family not in CLASSES:
         raise ExportError(f"model_type is {family!r}: it must be one of {', '.join(CLASSES)}")
@@ -154,7 +163,7 @@ def _whole(facts: dict[str, Any], key: str) -> int:
 
 
 def _token(facts: dict[str, Any], generation: dict[str, Any], key: str) -> int:
-    """As ``generate`` would have it: its own settings go before the model's."""
+    """Return the id of a special token, by the settings of ``generate`` or else of the model."""
     value = generation.get(key, facts[key])
     if isinstance(value, list) and len(value) == 1:
         (value,) = value
@@ -166,7 +175,7 @@ def _token(facts: dict[str, Any], generation: dict[str, Any], key: str) -> int:
 def _banned(
     config: dict[str, Any], generation: dict[str, Any], pad: int, end: int, vocabulary: int
 ) -> tuple[int, ...]:
-    """Padding, and what ``generate`` is told never to say."""
+    """Return the tokens that no translation has: padding, and what ``generate`` is told to ban."""
     words = generation.get("bad_words_ids", config.get("bad_words_ids")) or []
     if not isinstance(words, list) or not all(isinstance(w, list) and len(w) == 1 for w in words):
         raise ExportError("bad_words_ids has sequences of tokens: only single ones can be banned")

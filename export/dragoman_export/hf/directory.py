@@ -19,16 +19,19 @@ SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
 
 
 class ModelDirectory:
+    """A directory that ``from_pretrained`` of transformers would load."""
+
     def __init__(self, path: Path) -> None:
         if not path.is_dir():
             raise ExportError(f"{path}: no such directory")
         self.path = path
 
     def has(self, name: str) -> bool:
+        """Tell whether there is a file of this name."""
         return (self.path / name).is_file()
 
     def table(self, name: str) -> dict[str, Any]:
-        """A JSON object."""
+        """Read a file with a JSON object."""
         try:
             table = json.loads(self.content(name))
         except (ValueError, RecursionError):
@@ -38,9 +41,11 @@ class ModelDirectory:
         return table
 
     def table_if_there(self, name: str) -> dict[str, Any]:
+        """Read a file with a JSON object; an empty one if there is no such file."""
         return self.table(name) if self.has(name) else {}
 
     def content(self, name: str) -> bytes:
+        """Read a file."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
@@ -49,7 +54,7 @@ class ModelDirectory:
             raise ExportError(f"{self.path / name}: {error.strerror}") from None
 
     def weights(self) -> dict[str, Tensor]:
-        """All of them by name, as float32."""
+        """Read all weights by their names, as float32."""
         weights: dict[str, Tensor] = {}
         for name in self._weight_files():
             file = self.path / name
@@ -61,7 +66,10 @@ class ModelDirectory:
         return weights
 
     def _weight_files(self) -> list[str]:
-        """One file, or the parts that an index lists; safetensors where there is a choice."""
+        """Return the files with weights: one, or the parts that an index lists.
+
+        Safetensors are taken if there is a choice.
+        """
         for name in (SAFETENSORS, PICKLED):
             if self.has(name):
                 return [name]

@@ -34,13 +34,13 @@ from dragoman_training.transformer import Embedding, Transformer
 
 _NAMES = {END: "</s>", UNKNOWN: "<unk>", BEGIN: "<s>", PAD: "<pad>"}
 _FIRST = {MARIAN: (END, UNKNOWN, BEGIN), M2M100: (BEGIN, PAD, END, UNKNOWN)}
-"""Tokens in the order of their new ids; Marian's padding comes last."""
+"""Special tokens in the order of their new ids, by family; Marian's padding comes last."""
 
 
 def write_directory(checkpoint: Checkpoint, path: Path) -> str:
-    """Write it aside, then give it its name. Returns the class that it is of.
+    """Write a checkpoint as a directory of Hugging Face, and return the name of its class.
 
-    Raises ``ExportError`` where the model fits none.
+    It is written aside and then given its name. Raises ``ExportError`` if no class fits the model.
     """
     path = path.resolve()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -93,7 +93,7 @@ def _family(settings: TransformerSettings, tokenizers: TokenizerPair) -> str:
 
 
 def old_ids(family: str, vocabulary: int) -> list[int]:
-    """Our id of each of theirs."""
+    """Return our id of each of their ids."""
     others = [i for i in range(vocabulary) if i not in _NAMES]
     return [*_FIRST[family], *others, *([PAD] if family == MARIAN else [])]
 
@@ -191,7 +191,7 @@ def _tokens(model: Transformer, family: str) -> dict[str, Any]:
 
 
 def _generation(model: Transformer, family: str) -> dict[str, Any]:
-    """As Dragoman searches; see docs/bridges.md."""
+    """Return settings with which ``generate`` searches as Dragoman does; see docs/bridges.md."""
     tokens = _tokens(model, family)
     return {
         **tokens,
@@ -217,7 +217,7 @@ def _tokenizer_config(checkpoint: Checkpoint, model: Transformer) -> dict[str, A
 
 
 def _vocabulary(tokenizer: Tokenizer, ids: list[int]) -> dict[str, int]:
-    """What theirs calls each id; the special tokens by the names that it knows."""
+    """Return their id of each piece, with special tokens by the names that they have there."""
     pieces = (_NAMES.get(old, piece) for old, piece in zip(ids, tokenizer.pieces(ids), strict=True))
     return {piece: new for new, piece in enumerate(pieces)}
 

@@ -17,11 +17,14 @@ from dragoman_server.bundle.manifest import SpecialIds
 
 @dataclass(frozen=True, kw_only=True)
 class ImportSettings:
+    """What a bundle is to take over from a model of Hugging Face."""
+
     source_languages: Sequence[str] = ()
-    """Tags; empty: as the directory says, and of a model of several all of them."""
+    """Tags of the languages to translate from; if empty, all that the model has."""
     target_languages: Sequence[str] = ()
+    """Tags of the languages to translate into; if empty, all that the model has."""
     max_length: int | None = None
-    """Of a sentence, in tokens; unset: the model's own, or 512 where that is more."""
+    """Most tokens of a sentence; if None, what the model takes, but at most 512."""
 
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < 2:
@@ -29,7 +32,7 @@ class ImportSettings:
 
 
 def read_origin(path: Path, settings: ImportSettings) -> Origin:
-    """Raises ``ExportError`` with the reason where a directory can't be imported."""
+    """Read a model's directory. Raises ``ExportError`` with the reason if it can't be imported."""
     directory = ModelDirectory(path)
     config = directory.table("config.json")
     architecture = read_architecture(
@@ -65,7 +68,7 @@ def read_origin(path: Path, settings: ImportSettings) -> Origin:
 def _languages(
     config: dict[str, Any], vocabularies: Vocabularies, settings: ImportSettings
 ) -> dict[str, Any]:
-    """The keys of a manifest that name languages."""
+    """Return the keys of a manifest that name languages."""
     told: dict[str, Any] = {}
     for side, offered, wanted, key in (
         ("source", vocabularies.source_languages, settings.source_languages, "source_lang"),
@@ -79,7 +82,7 @@ def _languages(
 
 
 def _without_tokens(wanted: Sequence[str], side: str) -> dict[str, int | None]:
-    """Several source languages that the model tells apart by itself."""
+    """Return source languages that the model tells apart by itself, if there are several."""
     if len(wanted) <= 1:
         return {}
     if side == "target":
@@ -101,7 +104,7 @@ def _one(config: dict[str, Any], wanted: Sequence[str], side: str, key: str) -> 
 
 
 def _first(languages: Languages) -> tuple[int, ...]:
-    """The token of the first language, where it has one."""
+    """Return the token of the first language, if it has one."""
     return tuple(token for token in list(languages.values())[:1] if token is not None)
 
 

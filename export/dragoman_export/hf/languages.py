@@ -20,17 +20,17 @@ _M2M100 = (
 CODES = {"m2m100": _M2M100.split(), "wmt21": ["en", "ha", "is", "ja", "cs", "ru", "zh", "de"]}
 """The languages of M2M-100's tokenizers, by the name of the list, in the order of their ids."""
 SEVERAL = "mul"
-"""The tag of several languages, for who can be told of one only."""
+"""Tag that stands for several languages, where only one can be named."""
 
 _MARIAN = re.compile(r">>(.+)<<")
 _NLLB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 
 Languages = dict[str, int]
-"""Tags, and the token of each."""
+"""Token of each language, by the language's tag."""
 
 
 def marian_languages(ids: Mapping[str, int]) -> Languages:
-    """What is no language tag can't be asked for, and is left out."""
+    """Return the languages that a vocabulary has tokens for; others than tags are left out."""
     found: Languages = {}
     for piece, token in ids.items():
         match = _MARIAN.fullmatch(piece)
@@ -40,10 +40,12 @@ def marian_languages(ids: Mapping[str, int]) -> Languages:
 
 
 def m2m100_languages(codes: Sequence[str], first: int) -> Languages:
+    """Return the languages of a list whose tokens follow each other, from ``first`` on."""
     return {code: first + number for number, code in enumerate(codes)}
 
 
 def nllb_languages(tokens: Mapping[str, int]) -> Languages:
+    """Return the languages that NLLB's tokens name, in the order of their ids."""
     return {
         token.replace("_", "-"): number
         for token, number in sorted(tokens.items(), key=lambda item: item[1])
@@ -52,6 +54,7 @@ def nllb_languages(tokens: Mapping[str, int]) -> Languages:
 
 
 def is_tag(text: str) -> bool:
+    """Tell whether a text is a language tag."""
     try:
         return bool(parse(text).language)
     except ValueError:
@@ -59,7 +62,7 @@ def is_tag(text: str) -> bool:
 
 
 def chosen(languages: Languages, wanted: Sequence[str], side: str) -> Languages:
-    """Those that are wanted, in that order; all where none is said."""
+    """Return the languages that are wanted, in that order; all if none is named."""
     if not wanted:
         return languages
     return {tag: languages[tag] for tag in (_nearest(languages, each, side) for each in wanted)}
@@ -76,11 +79,12 @@ def _nearest(languages: Languages, wanted: str, side: str) -> str:
 
 
 def checked(wanted: str, side: str) -> str:
+    """Return a tag that an option gives. Raises ``ExportError`` if it is none."""
     if not is_tag(wanted):
         raise ExportError(f"--{side}-language {wanted}: not a language tag, as en, por or pt-BR")
     return wanted
 
 
 def one_tag(languages: Mapping[str, int | None]) -> str:
-    """For who can be told of one language only."""
+    """Return the tag of the only language, or the one that stands for several."""
     return next(iter(languages)) if len(languages) == 1 else SEVERAL

@@ -5,7 +5,7 @@ the server.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dragoman_export.errors import ExportError
@@ -30,18 +30,28 @@ _FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 
 @dataclass(frozen=True, eq=False)
 class Vocabularies:
+    """Both vocabularies of a model, and the tokens that name languages."""
+
     source: MappedVocabulary
+    """Vocabulary of the source."""
     target: MappedVocabulary
+    """Vocabulary of the target."""
     unknown: int
+    """Id of the token for what a vocabulary can't spell."""
     files: dict[str, bytes]
+    """Content of the files that a bundle has for them, by name."""
     manifest: dict[str, Any]
-    """The keys of a manifest that name these files."""
+    """Keys of a manifest that name the files."""
     source_languages: Languages = field(default_factory=dict)
+    """Languages that a source begins with a token of; empty if there are no such tokens."""
     target_languages: Languages = field(default_factory=dict)
+    """Languages that a token tells the model to translate into; empty if there are none."""
     target_language_in: str = ""
+    """Place of the target language's token, as in a manifest."""
 
 
 def read_vocabularies(directory: ModelDirectory, architecture: Architecture) -> Vocabularies:
+    """Read the tokenizers of a directory. Raises ``ExportError`` if they don't fit the model."""
     config = directory.table_if_there(CONFIG)
     # Which tokenizer it is does not follow from the model: our own may be an M2M-100 with Marian's.
     if architecture.family == M2M100 and config.get("tokenizer_class") != "MarianTokenizer":
@@ -61,9 +71,7 @@ def _marian(
     made = _made(directory, architecture, config, models, (source, target), hidden)
     if not languages:
         return made
-    return Vocabularies(
-        **{**vars(made), "target_languages": languages, "target_language_in": "source"}
-    )
+    return replace(made, target_languages=languages, target_language_in="source")
 
 
 def _m2m100(
@@ -85,8 +93,12 @@ def _m2m100(
     names = {token: piece for piece, token in ids.items()}
     hidden = {names[token] for token in languages.values()} | {"<mask>"} & ids.keys()
     made = _made(directory, architecture, config, [model, model], (ids, ids), hidden)
-    both = {"source_languages": languages, "target_languages": languages}
-    return Vocabularies(**{**vars(made), **both, "target_language_in": "target"})
+    return replace(
+        made,
+        source_languages=languages,
+        target_languages=languages,
+        target_language_in="target",
+    )
 
 
 def _nllb_ids(directory: ModelDirectory, config: dict[str, Any], model: bytes) -> dict[str, int]:
@@ -169,12 +181,12 @@ def _made(
 
 
 def _named(one: str, two: tuple[str, str], contents: list[bytes]) -> tuple[str, str]:
-    """Names of two files, or of one where they are the same."""
+    """Return the names of two files, or one name twice if their content is the same."""
     return (one, one) if contents[0] == contents[1] else two
 
 
 def _special(config: Mapping[str, Any], key: str, default: str) -> str:
-    """Tokenizers write a token as its text, or as a table with the text in it."""
+    """Return a special token's text, which stands in the file as such or in a table."""
     value = config.get(key, default)
     return str(value["content"] if isinstance(value, dict) and "content" in value else value)
 

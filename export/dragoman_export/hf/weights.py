@@ -20,15 +20,17 @@ SIDES = {"source": "encoder", "target": "decoder"}
 
 
 def table_of(side: str) -> str:
+    """Return their name of a side's table of tokens."""
     return f"model.{SIDES[side]}.embed_tokens.weight"
 
 
 def positions_of(side: str) -> str:
+    """Return their name of a side's table of positions."""
     return f"model.{SIDES[side]}.embed_positions.weight"
 
 
 def paired_names(settings: TransformerSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Ours, and theirs of the same or, one below the other, of two halves; of all layers."""
+    """Yield our name of each weight of all layers, and their name of it, or of its two halves."""
     ff = {"widen": "fc1", "narrow": "fc2"}
     for part in ("weight", "bias"):
         for side, layers in (
@@ -61,14 +63,14 @@ def paired_names(settings: TransformerSettings) -> Iterator[tuple[str, tuple[str
 
 
 class _Taken:
-    """Weights, of which it is noted which were used."""
+    """Weights of a directory, which notes those that were used."""
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         self._weights = weights
         self.used: set[str] = set()
 
     def one(self, shape: tuple[int, ...], *names: str) -> Tensor:
-        """A weight that a file may hold under any of its names, or under several."""
+        """Return a weight that a file may hold under any of its names, or under several."""
         found = [name for name in names if name in self._weights]
         if not found:
             raise ExportError(f"no weight is named {names[0]}")
@@ -79,6 +81,7 @@ class _Taken:
         return first
 
     def maybe(self, name: str, shape: tuple[int, ...]) -> Tensor | None:
+        """Return a weight that a file may leave out."""
         return self._checked(name, shape) if name in self._weights else None
 
     def _checked(self, name: str, shape: tuple[int, ...]) -> Tensor:
@@ -91,12 +94,15 @@ class _Taken:
         return tensor
 
     def unused(self) -> list[str]:
+        """Return the names of weights that were not asked for."""
         return sorted(self._weights.keys() - self.used)
 
 
 def build_model(architecture: Architecture, weights: Mapping[str, Tensor]) -> Transformer:
-    """Our Transformer with their weights. Raises ``ExportError`` where one is missing, of another
-    shape, or has no place in it."""
+    """Return our Transformer with their weights.
+
+    Raises ``ExportError`` if a weight is missing, of another shape, or has no place in it.
+    """
     taken = _Taken(weights)
     tables = {side: _positions(taken, architecture, side) for side in SIDES}
     settings = architecture.settings
@@ -151,7 +157,7 @@ def _waves(architecture: Architecture) -> Tensor:
 
 
 def _positions(taken: _Taken, architecture: Architecture, side: str) -> Tensor | None:
-    """A table of positions, where the file has one that is not the waves it should be."""
+    """Return a table of positions, if the file has one that is not the waves it should be."""
     if architecture.settings.positions == "m2m100":
         # Always computed; some files have a table that nothing reads.
         taken.used.add(f"{positions_of(side)}s")

@@ -14,7 +14,7 @@ from dragoman_export.graphs.weights import DecoderLayerWeights, ModelWeights, No
 from dragoman_server.bundle.manifest import Dimensions
 
 
-class DecoderWriter:
+class DecoderWriter(LayerWriter):
     """Writes decoder.onnx, listed.onnx and columns.onnx of one model in one precision."""
 
     def __init__(
@@ -25,13 +25,8 @@ class DecoderWriter:
         caches: CacheWriter,
         alignment_layer: int,
     ) -> None:
-        self._weights = weights
-        self._dimensions = dimensions
-        self._precision = precision
-        self._caches = caches
-        self._layers = LayerWriter(weights, precision)
+        super().__init__(weights, dimensions, precision, caches)
         self._alignment_layer = alignment_layer
-        self._element = precision.element.__name__
 
     def write(self, g: GraphBuilder) -> None:
         """Write a step: from the newest token of each row to the best next tokens."""
@@ -44,7 +39,7 @@ class DecoderWriter:
         candidates = g.input("candidates", "int64", [1])
         x = self._to_vectors(g)
         logits = self._to_list(g, self._precision.linear(g, x, self._weights.projection))
-        logits = self._layers.to_float32(g, logits)
+        logits = self._to_float32(g, logits)
         vocabulary = self._dimensions.target_vocabulary
         select(
             g,
@@ -96,7 +91,7 @@ class DecoderWriter:
         longest_source = g.input("longest_source", "int32", [1])
         for name in (*self._caches.self_names, *self._caches.cross_names):
             self._caches.add_input(g, name, "n")
-        x = self._layers.embed(g, ids_n, g.add("Cast", past_n, to=7), self._weights.target)
+        x = self._embed(g, ids_n, g.add("Cast", past_n, to=7), self._weights.target)
         x_n1D = g.add("Unsqueeze", x, g.ints(1))
         none = g.add("Slice", x_n1D, g.ints(0), g.ints(0), g.ints(1))
         x = x if self._precision.flat else x_n1D
@@ -111,10 +106,10 @@ class DecoderWriter:
                         g, layer, weights, none, source_ends_n, longest_source, alignments
                     ),
                 ),
-                (weights.feed_forward_norm, self._layers.feed_forward(g, weights.feed_forward)),
+                (weights.feed_forward_norm, self._feed_forward(g, weights.feed_forward)),
             ]
-        x = self._layers.stack(g, x, sublayers, self._weights.decoder_norm)
-        summed = self._layers.to_float32(g, x)
+        x = self._stack(g, x, sublayers, self._weights.decoder_norm)
+        summed = self._to_float32(g, x)
         sums = g.add("ReduceSum", self._to_list(g, summed), g.ints(-1), keepdims=0)
         g.output(sums, "row_sums", "float32", ["n"])
         g.output(alignments[0], "alignment", "float32", ["n", "source_positions"])

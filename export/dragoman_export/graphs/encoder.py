@@ -6,28 +6,13 @@ Shapes: B sentences, S positions, W rows to fill, H heads, K width of a head.
 import numpy as np
 
 from dragoman_export.graphs.builder import MICROSOFT, GraphBuilder
-from dragoman_export.graphs.caches import CacheWriter, count_up
+from dragoman_export.graphs.caches import count_up
 from dragoman_export.graphs.layers import LayerWriter, Sublayer
-from dragoman_export.graphs.precision import Precision
-from dragoman_export.graphs.weights import EncoderLayerWeights, ModelWeights, NormWeights
-from dragoman_server.bundle.manifest import Dimensions
+from dragoman_export.graphs.weights import EncoderLayerWeights, NormWeights
 
 
-class EncoderWriter:
+class EncoderWriter(LayerWriter):
     """Writes encoder.onnx of one model in one precision."""
-
-    def __init__(
-        self,
-        weights: ModelWeights,
-        dimensions: Dimensions,
-        precision: Precision,
-        caches: CacheWriter,
-    ) -> None:
-        self._weights = weights
-        self._dimensions = dimensions
-        self._precision = precision
-        self._caches = caches
-        self._layers = LayerWriter(weights, precision)
 
     def write(self, g: GraphBuilder) -> None:
         """Write the whole graph."""
@@ -40,12 +25,12 @@ class EncoderWriter:
         position_S = count_up(g, positions)
         flat_ids = g.add("Reshape", ids_BS, g.ints(-1))
         flat_positions = g.add("Reshape", g.add("Expand", position_S, shape), g.ints(-1))
-        x = self._layers.embed(g, flat_ids, flat_positions, self._weights.source)
+        x = self._embed(g, flat_ids, flat_positions, self._weights.source)
         grid = g.add("Concat", shape, g.ints(self._dimensions.width), axis=0)
         if not self._precision.flat:
             x = g.add("Reshape", x, grid)
         sublayers = self._sublayers(g, grid, lengths_B)
-        x = self._layers.stack(g, x, sublayers, self._weights.encoder_norm)
+        x = self._stack(g, x, sublayers, self._weights.encoder_norm)
         self._sum_sentences(g, x, shape, position_S, lengths_B)
         # Where the keys and values of each row go: (row, head, position), for all heads and
         # the positions of this batch.
@@ -70,7 +55,7 @@ class EncoderWriter:
         """Return all sublayers of the encoder, each with its norm."""
         sublayers: list[tuple[NormWeights, Sublayer]] = []
         for layer in self._weights.encoder:
-            feed_forward = self._layers.feed_forward(g, layer.feed_forward)
+            feed_forward = self._feed_forward(g, layer.feed_forward)
             sublayers += [
                 (layer.attention_norm, self._attention(g, layer, grid, lengths_B)),
                 (layer.feed_forward_norm, feed_forward),
@@ -108,7 +93,7 @@ class EncoderWriter:
 
         The sum is not a number if any of them is not, which int8 products would hide.
         """
-        sums = g.add("ReduceSum", self._layers.to_float32(g, x), g.ints(-1), keepdims=0)
+        sums = g.add("ReduceSum", self._to_float32(g, x), g.ints(-1), keepdims=0)
         lengths_B1 = g.add("Unsqueeze", g.add("Cast", lengths_B, to=7), g.ints(1))
         real_BS = g.add("Less", position_S, lengths_B1)
         zero = g.scalar("zero", 0, np.float32)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from dragoman_export.graphs.builder import MICROSOFT, GraphBuilder
+from dragoman_export.graphs.caches import CacheWriter
 from dragoman_export.graphs.precision import Precision
 from dragoman_export.graphs.weights import (
     EmbeddingWeights,
@@ -10,20 +11,29 @@ from dragoman_export.graphs.weights import (
     ModelWeights,
     NormWeights,
 )
+from dragoman_server.bundle.manifest import Dimensions
 
 Sublayer = Callable[[str], str]
 """Writes attention or a feed-forward network: takes and returns the name of a value."""
 
 
 class LayerWriter:
-    """Writes the nodes of layers, in one precision."""
+    """Writes the nodes of one model's layers, in one precision."""
 
-    def __init__(self, weights: ModelWeights, precision: Precision) -> None:
-        self._norm_first = weights.norm_first
-        self._activation = weights.activation
+    def __init__(
+        self,
+        weights: ModelWeights,
+        dimensions: Dimensions,
+        precision: Precision,
+        caches: CacheWriter,
+    ) -> None:
+        self._weights = weights
+        self._dimensions = dimensions
         self._precision = precision
+        self._caches = caches
+        self._element = precision.element.__name__
 
-    def embed(self, g: GraphBuilder, ids: str, positions: str, weights: EmbeddingWeights) -> str:
+    def _embed(self, g: GraphBuilder, ids: str, positions: str, weights: EmbeddingWeights) -> str:
         """Return the embeddings of tokens, with their positions added."""
         table = g.constant(
             f"{weights.name}.positions", weights.positions.astype(self._precision.element)
@@ -34,23 +44,23 @@ class LayerWriter:
             g.add("Gather", table, positions, axis=0),
         )
 
-    def feed_forward(self, g: GraphBuilder, weights: FeedForwardWeights) -> Sublayer:
+    def _feed_forward(self, g: GraphBuilder, weights: FeedForwardWeights) -> Sublayer:
         """Return a feed-forward network to write."""
 
         def network(x: str) -> str:
             wide = self._precision.linear(g, x, weights.widen)
-            if self._activation == "relu":
+            if self._weights.activation == "relu":
                 return self._precision.linear(g, wide, weights.narrow, rectified=True)
             return self._precision.linear(g, self._activate(g, wide), weights.narrow)
 
         return network
 
     def _activate(self, g: GraphBuilder, x: str) -> str:
-        if self._activation == "gelu":
+        if self._weights.activation == "gelu":
             return g.add("Gelu", x)
         return g.add("QuickGelu", x, domain=MICROSOFT, alpha=1.0)
 
-    def stack(
+    def _stack(
         self,
         g: GraphBuilder,
         x: str,
@@ -58,7 +68,7 @@ class LayerWriter:
         final_norm: NormWeights | None,
     ) -> str:
         """Write sublayers with their residuals and norms, and return what comes out."""
-        if not self._norm_first:
+        if not self._weights.norm_first:
             for norm, sublayer in sublayers:
                 x, _ = self._add_and_norm(g, sublayer(x), x, norm)
             return x
@@ -86,6 +96,6 @@ class LayerWriter:
         beta = g.constant(f"{norm.name}.beta", norm.beta.astype(element))
         return g.add("LayerNormalization", x, gamma, beta, axis=-1, epsilon=norm.epsilon)
 
-    def to_float32(self, g: GraphBuilder, x: str) -> str:
+    def _to_float32(self, g: GraphBuilder, x: str) -> str:
         """Return the same numbers as float32, whatever the precision is."""
-        return x if self._precision.element.__name__ == "float32" else g.add("Cast", x, to=1)
+        return x if self._element == "float32" else g.add("Cast", x, to=1)

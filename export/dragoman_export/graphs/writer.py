@@ -5,7 +5,7 @@ No ``If`` or ``Loop``; caches are written in place and never concatenated.
 """
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dragoman_export.errors import ExportError
@@ -47,31 +47,30 @@ class GraphWriter:
 
     def encoder(self) -> GraphBuilder:
         """Return the graph from source ids to the keys and values of all cross-attentions."""
-        g = GraphBuilder("encoder", self._file)
-        self._encoder.write(g)
-        return g
+        return self._built("encoder", self._encoder.write)
 
     def decoder(self) -> GraphBuilder:
         """Return the graph of one step: from each row's newest token to the best next tokens."""
-        g = GraphBuilder("decoder", self._file)
-        self._decoder.write(g)
-        return g
+        return self._built("decoder", self._decoder.write)
 
     def listed_decoder(self) -> GraphBuilder:
         """Return the same step, where each row chooses among the tokens of its shortlist."""
-        g = GraphBuilder("listed_decoder", self._file)
-        self._decoder.write_listed(g)
-        return g
+        return self._built("listed_decoder", self._decoder.write_listed)
 
     def columns(self) -> GraphBuilder:
         """Return the graph that gives the output weights of some target tokens away."""
-        g = GraphBuilder("columns", self._file)
-        self._decoder.write_columns(g)
-        return g
+        return self._built("columns", self._decoder.write_columns)
 
     def move(self) -> GraphBuilder:
         """Return the graph that copies the caches of rows to other rows."""
-        g = GraphBuilder("move", self._file)
+        return self._built("move", self._write_move)
+
+    def _built(self, name: str, write: Callable[[GraphBuilder], None]) -> GraphBuilder:
+        g = GraphBuilder(name, self._file)
+        write(g)
+        return g
+
+    def _write_move(self, g: GraphBuilder) -> None:
         sources_m = g.input("sources", "int64", ["m"])
         destinations_m = g.input("destinations", "int64", ["m"])
         for length, names in (
@@ -85,7 +84,6 @@ class GraphWriter:
                 self._caches.add_input(g, name, "rows_")
                 lines = g.add("GatherND", name, read)
                 self._caches.scatter(g, name, "rows_", write, lines)
-        return g
 
 
 def write_graphs(

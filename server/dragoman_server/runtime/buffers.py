@@ -30,7 +30,7 @@ class Buffer:
             self.pointer = self._value.data_ptr()
 
     def numpy(self) -> npt.NDArray[Any]:
-        """Return its content: on the CPU the memory itself, else a copy."""
+        """Return the buffer's content: on the CPU the memory itself, else a copy."""
         return self._host if self._value is None else self._value.numpy()
 
     def bind_input(self, binding: ort.IOBinding, name: str, shape: tuple[int, ...]) -> None:

@@ -224,8 +224,10 @@ def main() -> None:
     parser.add_argument("--reference", nargs="+", type=Path, required=True)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--buckets", nargs="+", type=int, default=BUCKETS, metavar="WORDS")
-    parser.add_argument("--sentence", help="draw where the models look while they translate it")
-    parser.add_argument("--layer", type=int, help="of the Transformer's decoder; the last")
+    parser.add_argument("--sentence", help="sentence to draw the attention of")
+    parser.add_argument(
+        "--layer", type=int, help="decoder layer of the Transformer to draw; by default the last"
+    )
     parser.add_argument("--output", type=Path, default=Path("docs/images/attention"))
     arguments = parser.parse_args()
     if arguments.beam < 1 or min(arguments.buckets) < 1:

@@ -186,18 +186,21 @@ def quick_ratios(entries: Sequence[dict[str, Any]]) -> list[float]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="only what the last line needs")
+    parser.add_argument(
+        "--quick", action="store_true", help="measure only what the last line needs"
+    )
     parser.add_argument("--subjects", nargs="+", choices=("base", "en-pt"))
     parser.add_argument("--precisions", nargs="+", choices=("int8", "float32"))
     parser.add_argument("--beams", type=int, nargs="+")
     parser.add_argument("--peers", nargs="*", choices=("transformers",))
     parser.add_argument("--concurrent", type=int, nargs="+", default=[1, 8, 32, 64])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tries", type=int, default=2, help="of the best settings, to choose")
-    parser.add_argument("--optimum", type=Path, help="a Python that has optimum-onnx")
-    parser.add_argument("--preset", default="base", help="of the seeded model; smaller: a trial")
-    parser.add_argument("--vocabulary", type=int, default=subjects.VOCABULARY)
-    parser.add_argument("--json", type=Path, help="write all figures here")
+    parser.add_argument(
+        "--tries", type=int, default=2, help="runs of each setting, to find the best"
+    )
+    parser.add_argument("--optimum", type=Path, help="Python interpreter that has optimum-onnx")
+    subjects.add_arguments(parser)
+    parser.add_argument("--json", type=Path, help="file to write all figures to")
     found = parser.parse_args()
     quick = found.quick
     found.subjects = found.subjects or (["base"] if quick else ["base", "en-pt"])

@@ -128,9 +128,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--window", type=float, default=0.01, help="seconds")
+    parser.add_argument(
+        "--window", type=float, default=0.01, help="seconds to wait for a batch to fill"
+    )
     parser.add_argument("--beam", type=int, default=1)
-    parser.add_argument("--forced", type=int, help="tokens of every translation")
+    parser.add_argument("--forced", type=int, help="tokens that every translation is made to have")
     wanted = parser.parse_args()
     try:
         asyncio.run(serve(wanted))

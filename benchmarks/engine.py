@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, nargs="+", default=[1, 8, 32, 64])
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--precisions", nargs="+", default=["int8", "float32"])
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
     model = seeded_model(arguments.preset, arguments.vocabulary)
     figures: dict[str, Any] = {}

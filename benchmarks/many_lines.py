@@ -161,7 +161,7 @@ def problems(lines: int, directory: Path) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lines", type=int, default=100_000)
-    parser.add_argument("--directory", type=Path, help="Keep the files here.")
+    parser.add_argument("--directory", type=Path, help="directory to keep the files in")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         directory = arguments.directory or Path(temporary)

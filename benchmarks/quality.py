@@ -46,15 +46,19 @@ def main() -> None:
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--reference", type=Path, required=True)
-    parser.add_argument("--source-language", default="", help="of a bundle of several, as en")
-    parser.add_argument("--target-language", default="", help="of a bundle of several, as pt")
+    parser.add_argument(
+        "--source-language", default="", help="source language, as en, for a bundle of several"
+    )
+    parser.add_argument(
+        "--target-language", default="", help="target language, as pt, for a bundle of several"
+    )
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--longest", type=int, default=500)
     parser.add_argument("--join", type=int, default=3)
     parser.add_argument("--worst", type=int, default=0)
     parser.add_argument("--worst-of", type=int, default=200)
-    parser.add_argument("--translate", type=Path, help="a text to show the translations of")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--translate", type=Path, help="text whose translations are shown")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
     sources, references = (
         list(read_lines(path)) for path in (arguments.source, arguments.reference)

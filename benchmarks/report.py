@@ -350,7 +350,7 @@ def read(directory: Path) -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("figures", type=Path, help="the directory with the JSON files")
+    parser.add_argument("figures", type=Path, help="directory with the JSON files")
     parser.add_argument("page", type=Path)
     wanted = parser.parse_args()
     found = read(wanted.figures)

@@ -196,13 +196,15 @@ def main() -> None:
     parser.add_argument("measure", choices=MEASURES)
     parser.add_argument("--text", type=Path, help="English text, one sentence a line")
     parser.add_argument("--dictionary", type=Path, nargs=2, metavar=("EN", "PT"))
-    parser.add_argument("--known", type=Path, help="Portuguese text that has the words there are")
+    parser.add_argument("--known", type=Path, help="Portuguese text that has all known words")
     parser.add_argument("--source", type=Path)
     parser.add_argument("--reference", type=Path)
     parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--count", type=int, help="how many words or sentences")
-    parser.add_argument("--show", type=int, default=10, help="how many cases to print")
-    parser.add_argument("--raw", action="store_true", help="what the model wrote, unmended")
+    parser.add_argument("--count", type=int, help="number of words or sentences to try")
+    parser.add_argument("--show", type=int, default=10, help="number of cases to print")
+    parser.add_argument(
+        "--raw", action="store_true", help="judge what the model wrote before it is mended"
+    )
     arguments = parser.parse_args()
     measure, count = MEASURES[arguments.measure]
     arguments.count = arguments.count or count

@@ -125,10 +125,11 @@ def main() -> None:
     parser.add_argument("--subject", choices=("base", "en-pt"), default="base")
     parser.add_argument("--precision", choices=("int8", "float32"), default="int8")
     parser.add_argument("--concurrent", type=int, nargs="+", default=[1, 8, 64])
-    parser.add_argument("--sentences", type=int, default=200, help="for each of them")
-    parser.add_argument("--preset", default="base", help="of the seeded model; smaller: a trial")
-    parser.add_argument("--vocabulary", type=int, default=subjects.VOCABULARY)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument(
+        "--sentences", type=int, default=200, help="sentences for each number of concurrent calls"
+    )
+    subjects.add_arguments(parser)
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     wanted = parser.parse_args()
     about = machine.describe()
     machine.warn_if_busy(about)

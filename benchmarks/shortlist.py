@@ -202,15 +202,23 @@ def arguments() -> argparse.Namespace:
     )
     every = (*LEARNT, OPUS)
     parser.add_argument("--subjects", nargs="+", choices=every, default=every)
-    parser.add_argument("--source", type=Path, help="parallel text, one sentence a line; or gzip")
-    parser.add_argument("--target", type=Path, help="its translations, line by line")
+    parser.add_argument(
+        "--source", type=Path, help="source of parallel text, a sentence a line; may be gzip"
+    )
+    parser.add_argument(
+        "--target", type=Path, help="target of parallel text, a sentence a line; may be gzip"
+    )
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--concurrent", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--tries", type=int, default=2, help="of the best settings, to choose")
-    parser.add_argument("--preset", default="base", help="of opus; a smaller one is for a trial")
-    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="of opus")
-    parser.add_argument("--json", type=Path, help="write all figures here")
+    parser.add_argument(
+        "--tries", type=int, default=2, help="runs of each setting, to find the best"
+    )
+    parser.add_argument("--preset", default="base", help="size of the seeded model opus")
+    parser.add_argument(
+        "--vocabulary", type=int, default=VOCABULARY, help="tokens of the vocabulary of opus"
+    )
+    parser.add_argument("--json", type=Path, help="file to write all figures to")
     return parser.parse_args()
 
 

@@ -6,6 +6,7 @@ repository, on everyday sentences with the lengths that it chooses; *en-pt-wide*
 as large as a Transformer-base.
 """
 
+import argparse
 import io
 import itertools
 import random
@@ -71,6 +72,14 @@ class Subject:
             words = _words(self.model.source_vocabulary)
             found = [" ".join(draws.choices(words, k=SOURCE - 1)) for _ in range(count)]
         return [Text(text, tuple(self.tokenizer.encode(text))) for text in found]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how large *base* is; a small one is for trying a benchmark out."""
+    parser.add_argument("--preset", default="base", help="size of the seeded model")
+    parser.add_argument(
+        "--vocabulary", type=int, default=VOCABULARY, help="tokens of the seeded model's vocabulary"
+    )
 
 
 def named(name: str, preset: str, vocabulary: int) -> Subject:

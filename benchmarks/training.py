@@ -197,9 +197,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--compile", action="store_true", help="also with torch.compile")
-    parser.add_argument("--ablate", action="store_true", help="also without each idea")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument(
+        "--compile", action="store_true", help="also measure layers compiled with torch.compile"
+    )
+    parser.add_argument(
+        "--ablate", action="store_true", help="also measure ours without each of its ideas"
+    )
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     dropouts = ("dropout", "attention_dropout", "activation_dropout")

@@ -243,14 +243,15 @@ def main() -> None:
     parser.add_argument(
         "--model",
         choices=("base", "en-pt", "en-pt-wide"),
-        help="en-pt for latency, else base, where it is not given",
+        help="model to serve; by default en-pt for latency, and base otherwise",
     )
-    parser.add_argument("--seconds", type=float, default=60.0, help="of a load")
-    parser.add_argument("--rounds", type=int, default=3, help="of latency")
-    parser.add_argument("--deadline", type=float, default=5.0, help="of a call, in overload")
-    parser.add_argument("--preset", default="base", help="of the seeded model; smaller: a trial")
-    parser.add_argument("--vocabulary", type=int, default=subjects.VOCABULARY)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--seconds", type=float, default=60.0, help="seconds that each load lasts")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of measuring latency")
+    parser.add_argument(
+        "--deadline", type=float, default=5.0, help="seconds that a call may take under overload"
+    )
+    subjects.add_arguments(parser)
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     wanted = parser.parse_args()
     about = machine.describe()
     machine.warn_if_busy(about)

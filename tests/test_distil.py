@@ -1,5 +1,7 @@
 """Teachers' translations as training text."""
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from dragoman_export.distil import distil, nearest
 from dragoman_export.errors import ExportError
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.hf.importer import ImportSettings, read_origin
+from dragoman_server.bundle.manifest import MANIFEST
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
@@ -134,6 +137,14 @@ def test_a_language_that_a_teacher_does_not_translate_into() -> None:
     distil([path], [], str, beam=1, source_language="eng", target_language="pt-BR", watch=ignore)
     with pytest.raises(ExportError, match="does not translate into de"):
         distil([path], [], str, beam=1, target_language="de", watch=ignore)
+
+
+def test_a_manifest_with_what_is_no_language_tag(tmp_path: Path) -> None:
+    path = Path(shutil.copytree(trained_bundle("float32").path, tmp_path / "b"))
+    table = json.loads((path / MANIFEST).read_text())
+    (path / MANIFEST).write_text(json.dumps({**table, "source_language": "e" * 65}))
+    with pytest.raises(ExportError, match="b: not a language tag"):
+        distil([path], [], str, beam=1, watch=ignore)
 
 
 def test_teachers_translate_the_same_languages(imported: Path) -> None:

@@ -45,6 +45,10 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_it_is_learnt_from_the_text_that_is_given(listed: Path) -> None:
     shortlist = read_shortlist(listed / SHORTLIST)
+    carried = read_bundle(listed).shortlist
+    assert carried is not None
+    assert (carried.always == shortlist.always).all()
+    assert (carried.likely == shortlist.likely).all()
     sizes = read_bundle(listed).manifest.dimensions
     shortlist.check(sizes.source_vocabulary, sizes.target_vocabulary, END)
     sources, targets = PAIR.source.encode_all(TEXTS), PAIR.target.encode_all(REFERENCES)

@@ -173,8 +173,8 @@ def distil(
                     "others"
                 )
         options = Options(beam=beam, n_best=beam)
-        for chunk, candidates in _translated(teachers, iter(pairs), options):
-            for pair, texts in zip(chunk, candidates, strict=True):
+        for chunk, translations in _translated(teachers, iter(pairs), options):
+            for pair, texts in zip(chunk, translations, strict=True):
                 best = nearest(texts, pair.target, min_chrf)
                 write(pair.target if best is None else best)
                 report.kept += best is None
@@ -190,10 +190,10 @@ def _are_alike(languages: tuple[str, str], others: tuple[str, str]) -> bool:
     )
 
 
-def nearest(candidates: Sequence[str], reference: str, min_chrf: float = 0.0) -> str | None:
-    """Return the candidate with the highest chrF, the first of equals; None if that is too low."""
+def nearest(translations: Sequence[str], reference: str, min_chrf: float = 0.0) -> str | None:
+    """Return the translation of the highest chrF, the first of equals; None if it is too low."""
     chrf = CHRF()
-    scored = [(chrf.sentence_score(text, [reference]).score, text) for text in candidates]
+    scored = [(chrf.sentence_score(text, [reference]).score, text) for text in translations]
     score, best = max(scored, key=lambda s: s[0], default=(-1.0, ""))
     return best if score >= min_chrf else None
 

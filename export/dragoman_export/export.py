@@ -24,9 +24,9 @@ from dragoman_export.texts import (
     LexiconText,
     ParallelSample,
     calibration_ids,
-    golden_candidates,
+    fitting,
+    golden_sources,
     learn_shortlist,
-    that_fits,
 )
 from dragoman_server.bundle.golden import GOLDEN
 from dragoman_server.bundle.manifest import PRECISIONS
@@ -90,7 +90,7 @@ def export_bundle(
     path = path.resolve()
     _check_is_free(path)
     if sample is not None:
-        sample = that_fits(origin, sample)
+        sample = fitting(origin, sample)
     with TemporaryDirectory() as scratch, staged_directory(path) as staging:
         # The float32 graphs are proved against PyTorch, and are what other precisions are held to.
         plain = staging if settings.precision == "float32" else Path(scratch)
@@ -110,7 +110,7 @@ def export_bundle(
             check_quality(bundle.manifest, quality)
             measured |= asdict(quality)
         bundle = replace(bundle, manifest=replace(bundle.manifest, quality=measured))
-        sources = golden_candidates(origin, bundle.manifest, sample)
+        sources = golden_sources(origin, bundle.manifest, sample)
         if settings.precision != "float16":
             watch("comparing sentences alone and in batches", 0, 1)
             graphs = Graphs(bundle, GraphSettings(rows=RAGGED_ROWS))

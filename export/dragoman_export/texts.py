@@ -78,7 +78,7 @@ def read_lexicon(source: Path | None, target: Path | None, likely: int) -> Lexic
     return LexiconText(ParallelText((source,), (target,)), settings)
 
 
-def that_fits(origin: Origin, sample: ParallelSample) -> ParallelSample:
+def fitting(origin: Origin, sample: ParallelSample) -> ParallelSample:
     """Return the sentences that are not blank and not longer than the model takes."""
 
     def fits(text: str) -> bool:
@@ -123,7 +123,7 @@ def learn_shortlist(origin: Origin, lexicon: LexiconText, watch: Watch) -> Short
     )
 
 
-def golden_candidates(
+def golden_sources(
     origin: Origin, manifest: Manifest, sample: ParallelSample | None
 ) -> list[list[int]]:
     """Return sentences to make golden decodings of, as ids; made-up ones if there is no text."""

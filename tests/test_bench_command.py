@@ -105,7 +105,7 @@ def test_percentiles_are_right_to_two_percent(values: list[float], percent: floa
         histogram.add(value)
     exact = sorted(values)[math.ceil(len(values) * percent / 100) - 1]
     assert exact * 0.9999 <= histogram.percentile(percent) <= exact * 1.0201
-    assert histogram.most == max(values)
+    assert histogram.max == max(values)
     assert histogram.mean == pytest.approx(statistics.fmean(values))
 
 
@@ -159,7 +159,7 @@ def test_a_failed_call_is_late() -> None:
 def test_the_search_closes_in_on_the_highest_rate(
     highest: float, first: float, precision: float
 ) -> None:
-    search = RateSearch(first, precision=precision, most_trials=64)
+    search = RateSearch(first, precision=precision, max_trials=64)
     while (rate := search.next()) is not None:
         search.tell(rate, rate <= highest)
     assert search.best is not None
@@ -168,7 +168,7 @@ def test_the_search_closes_in_on_the_highest_rate(
 
 @given(st.data())
 def test_the_search_ends_whatever_it_is_told(data: st.DataObject) -> None:
-    search = RateSearch(10.0, most_trials=12)
+    search = RateSearch(10.0, max_trials=12)
     while (rate := search.next()) is not None:
         assert 0 < rate < math.inf
         search.tell(rate, data.draw(st.booleans()))
@@ -179,7 +179,7 @@ def test_the_search_ends_whatever_it_is_told(data: st.DataObject) -> None:
 
 
 def test_a_target_that_nothing_meets_has_no_rate() -> None:
-    search = RateSearch(10.0, most_trials=5)
+    search = RateSearch(10.0, max_trials=5)
     while (rate := search.next()) is not None:
         search.tell(rate, False)
     assert search.best is None
@@ -241,7 +241,7 @@ def test_waiting_for_a_slow_server_counts_from_when_a_call_was_to_be_sent(runnin
             gate.open()
 
         load = load_of(
-            running.server.address, open_later, most_under_way=1, stream_share=0.0, **settings
+            running.server.address, open_later, max_under_way=1, stream_share=0.0, **settings
         )
     counted = load.statistics
     assert counted.failed == 0
@@ -249,11 +249,11 @@ def test_waiting_for_a_slow_server_counts_from_when_a_call_was_to_be_sent(runnin
     # None that was to be sent before the gate opened can have been answered earlier than that.
     waited = sorted((opened[0] - moment for moment in arrivals if moment < opened[0]), reverse=True)
     assert len(waited) > 10
-    assert counted.latency.most >= waited[0]
+    assert counted.latency.max >= waited[0]
     for least in waited[: counted.answered]:
         longer = counted.answered - counted.latency.within(least * 0.97)
         assert longer >= sum(each >= least for each in waited[: counted.answered])
-    assert counted.lag.most >= waited[1] * 0.97
+    assert counted.lag.max >= waited[1] * 0.97
 
 
 def test_what_could_not_be_sent_in_time_is_not_forgotten(running: Running) -> None:
@@ -269,7 +269,7 @@ def test_what_could_not_be_sent_in_time_is_not_forgotten(running: Running) -> No
             rate=50.0,
             seconds=0.4,
             warm_up=0.0,
-            most_under_way=1,
+            max_under_way=1,
         )
     arrivals = len(list(poisson_arrivals(50.0, 0.4, 1)))
     assert (load.statistics.answered, load.statistics.unsent) == (1, arrivals - 1)

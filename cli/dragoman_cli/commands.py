@@ -1,4 +1,4 @@
-"""The subcommands that talk to a server: translate, score, models, health, alignment."""
+"""The subcommands that ask a server one thing: score, models, health, alignment."""
 
 import json
 from dataclasses import asdict
@@ -7,54 +7,25 @@ from typing import Annotated
 
 import typer
 
-from dragoman_cli.endpoint_options import (
-    DEFAULT_ADDRESS,
-    AddressOption,
-    KeyOption,
-    RootsOption,
-    TimeoutOption,
-    TlsOption,
-    connected,
-)
+from dragoman_cli.endpoint_options import ModelOptions, ProbeOptions, ServerOptions
+from dragoman_cli.grouped_options import grouped
 from dragoman_client._errors import ConfigurationError
 from dragoman_client._options import Options
 
-_LANGUAGES = "Languages and model"
 _PICTURE = Path("alignment.png")
 
-SourceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--source", "-s", envvar="DRAGOMAN_SOURCE", rich_help_panel=_LANGUAGES, help="As en."
-    ),
-]
-TargetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--target", "-t", envvar="DRAGOMAN_TARGET", rich_help_panel=_LANGUAGES, help="As pt-BR."
-    ),
-]
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--model", "-m", envvar="DRAGOMAN_MODEL", rich_help_panel=_LANGUAGES, help="By its name."
-    ),
-]
 
-
+@grouped
 def models(
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON array.")] = False,
-    address: AddressOption = DEFAULT_ADDRESS,
-    key: KeyOption = None,
-    tls: TlsOption = False,
-    root_certificates: RootsOption = None,
-    timeout: TimeoutOption = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
+    *,
+    server: ServerOptions,
 ) -> None:
     """Show the models that a server has loaded.
 
     Example: dragoman models --address localhost:50051
     """
-    with connected(address, key, tls, root_certificates, timeout) as client:
+    with server.connected() as client:
         found = client.models()
     if as_json:
         typer.echo(json.dumps([asdict(model) for model in found], indent=2))
@@ -77,12 +48,10 @@ def models(
     Console(highlight=False).print(table)
 
 
+@grouped
 def health(
-    address: AddressOption = DEFAULT_ADDRESS,
-    key: KeyOption = None,
-    tls: TlsOption = False,
-    root_certificates: RootsOption = None,
-    timeout: TimeoutOption = 5.0,
+    *,
+    server: ProbeOptions,
 ) -> None:
     """Say whether a server takes requests. For probes.
 
@@ -90,37 +59,35 @@ def health(
 
     Example: dragoman health --address localhost:50051
     """
-    with connected(address, key, tls, root_certificates, timeout) as client:
+    with server.connected() as client:
         serving = client.health()
     typer.echo("serving" if serving else "not serving")
     if not serving:
         raise typer.Exit(1)
 
 
+@grouped
 def score(
-    source_text: Annotated[str, typer.Argument(metavar="SOURCE", help="A sentence.")],
-    translations: Annotated[
-        list[str], typer.Argument(metavar="TRANSLATION...", help="Translations of it.")
+    source_text: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="Sentence in the source language.")
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON array, with tokens.")] = False,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    model: ModelOption = None,
-    address: AddressOption = DEFAULT_ADDRESS,
-    key: KeyOption = None,
-    tls: TlsOption = False,
-    root_certificates: RootsOption = None,
-    timeout: TimeoutOption = 60.0,
+    translations: Annotated[
+        list[str], typer.Argument(metavar="TRANSLATION...", help="Translations of the sentence.")
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON array, with the score of each token.")
+    ] = False,
+    *,
+    which: ModelOptions,
+    server: ServerOptions,
 ) -> None:
     """Say how probable a model finds translations of a sentence; nearer to 0 is better.
 
     Example: dragoman score "Good morning." "Bom dia." "Boa noite."
     """
     pairs = [(source_text, translation) for translation in translations]
-    with connected(address, key, tls, root_certificates, timeout) as client:
-        scores = client.score(
-            pairs, source=source, target=target, model=model, token_scores=as_json
-        )
+    with server.connected() as client:
+        scores = client.score(pairs, **which.asked(), token_scores=as_json)
     if as_json:
         typer.echo(json.dumps([asdict(found) for found in scores], ensure_ascii=False, indent=2))
         return
@@ -128,19 +95,15 @@ def score(
         typer.echo(f"{found.score:8.3f}  {translation}")
 
 
+@grouped
 def alignment(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A sentence.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Sentence in the source language.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A picture: PNG, SVG or PDF, by its name.")
+        Path, typer.Option("--output", "-o", help="Picture to write: PNG, SVG or PDF, by its name.")
     ] = _PICTURE,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    model: ModelOption = None,
-    address: AddressOption = DEFAULT_ADDRESS,
-    key: KeyOption = None,
-    tls: TlsOption = False,
-    root_certificates: RootsOption = None,
-    timeout: TimeoutOption = 60.0,
+    *,
+    which: ModelOptions,
+    server: ServerOptions,
 ) -> None:
     """Draw which words of a sentence its translation was made from, word by word.
 
@@ -150,10 +113,8 @@ def alignment(
     from dragoman_cli.pictures import check_picture
 
     check_picture(output)
-    with connected(address, key, tls, root_certificates, timeout) as client:
-        translated = client.translate(
-            text, source=source, target=target, model=model, options=Options(alignment=True)
-        )
+    with server.connected() as client:
+        translated = client.translate(text, **which.asked(), options=Options(alignment=True))
     if len(translated.segments) != 1 or translated.segments[0].alignment is None:
         raise ConfigurationError(
             f"the text has {len(translated.segments)} sentences: an alignment is drawn of one"

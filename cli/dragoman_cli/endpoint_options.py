@@ -1,9 +1,10 @@
-"""The flags that every command against a server has: where it is, and who asks."""
+"""The flags that every command against a server has: where it is, who asks, and which model."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,68 +20,111 @@ from dragoman_client._errors import (
     UnavailableError,
 )
 
-_PANEL = "Server"
+if TYPE_CHECKING:  # it takes gRPC's event loop along
+    from dragoman_client._async_client import AsyncClient
+    from dragoman_client._retries import Retries
 
-AddressOption = Annotated[
-    str,
-    typer.Option(
-        "--address",
-        envvar="DRAGOMAN_ADDRESS",
-        metavar="HOST:PORT[,...]",
-        rich_help_panel=_PANEL,
-        help="Where the server is; several are used in turns.",
-    ),
-]
-KeyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        envvar="DRAGOMAN_KEY",
-        rich_help_panel=_PANEL,
-        help="Better in the environment, where others don't see it.",
-        show_envvar=True,
-    ),
-]
-TlsOption = Annotated[
-    bool, typer.Option("--tls", envvar="DRAGOMAN_TLS", rich_help_panel=_PANEL, help="Encrypt.")
-]
-RootsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--root-certificates",
-        envvar="DRAGOMAN_ROOT_CERTIFICATES",
-        metavar="FILE.pem",
-        rich_help_panel=_PANEL,
-        help="Encrypt, and trust these instead of the system's.",
-    ),
-]
-TimeoutOption = Annotated[
-    float,
-    typer.Option(
-        "--timeout", envvar="DRAGOMAN_TIMEOUT", rich_help_panel=_PANEL, help="Seconds of a call."
-    ),
-]
-DEFAULT_ADDRESS = "localhost:50051"
 _NO_CONNECTION = "; last error: "
-"""What gRPC says where it never had one."""
+"""What gRPC says where it never had a connection."""
 
 
-@contextmanager
-def connected(
-    address: str, key: str | None, tls: bool, roots: Path | None, timeout: float
-) -> Iterator[Client]:
-    secure = TLS(root_certificates=roots) if tls or roots else None
-    addresses = [each.strip() for each in address.split(",")]
-    with Client(*addresses, tls=secure, key=key, timeout=timeout) as client:
-        try:
-            yield client
-        except CallError as error:
-            error.args = (_with_advice(error, addresses[0], secure is not None, roots),)
-            raise
+def _option(panel: str, name: str, text: str, *short: str, **more: Any) -> Any:
+    return typer.Option(
+        f"--{name.replace('_', '-')}",
+        *short,
+        envvar=f"DRAGOMAN_{name.upper()}",
+        rich_help_panel=panel,
+        help=text,
+        **more,
+    )
+
+
+_SERVER, _MODEL = "Server", "Languages and model"
+_ADDRESS_HELP = "Address of the server; several, with commas, are used in turns."
+_KEY_HELP = (
+    "Key by which the server knows you; better in the environment, where others don't see it."
+)
+_ROOTS_HELP = "Encrypt, and trust the certificates of this file instead of the system's."
+_TIMEOUT_HELP = "Seconds that a call may take, retries included."
+
+Timeout = Annotated[float, _option(_SERVER, "timeout", _TIMEOUT_HELP)]
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model is to translate."""
+
+    source: Annotated[
+        str | None, _option(_MODEL, "source", "Language of the text, as en.", "-s")
+    ] = None
+    target: Annotated[
+        str | None, _option(_MODEL, "target", "Language of the translation, as pt-BR.", "-t")
+    ] = None
+    model: Annotated[
+        str | None,
+        _option(_MODEL, "model", "Name of a model, as dragoman models shows it.", "-m"),
+    ] = None
+
+    def asked(self) -> dict[str, Any]:
+        """Return the arguments of the SDK's calls that choose a model."""
+        return {"source": self.source, "target": self.target, "model": self.model}
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Where a server is, and how to speak to it."""
+
+    address: Annotated[
+        str, _option(_SERVER, "address", _ADDRESS_HELP, metavar="HOST:PORT[,...]")
+    ] = "localhost:50051"
+    key: Annotated[str | None, _option(_SERVER, "key", _KEY_HELP, show_envvar=True)] = None
+    tls: Annotated[bool, _option(_SERVER, "tls", "Encrypt the connection.")] = False
+    root_certificates: Annotated[
+        Path | None, _option(_SERVER, "root_certificates", _ROOTS_HELP, metavar="FILE.pem")
+    ] = None
+    timeout: Timeout = 60.0
+
+    @contextmanager
+    def connected(self) -> Iterator[Client]:
+        """Connect; what goes wrong meanwhile says what to do about it."""
+        addresses, tls = self._addresses(), self._tls()
+        with Client(*addresses, tls=tls, key=self.key, timeout=self.timeout) as client:
+            try:
+                yield client
+            except CallError as error:
+                roots = self.root_certificates
+                error.args = (_with_advice(error, addresses[0], tls is not None, roots),)
+                raise
+
+    def open_async(self, retries: "Retries") -> "AsyncClient":
+        """Return a client for an event loop."""
+        from dragoman_client._async_client import AsyncClient
+
+        return AsyncClient(
+            *self._addresses(),
+            tls=self._tls(),
+            key=self.key,
+            timeout=self.timeout,
+            retries=retries,
+        )
+
+    def _addresses(self) -> list[str]:
+        return [each.strip() for each in self.address.split(",")]
+
+    def _tls(self) -> TLS | None:
+        is_wanted = self.tls or self.root_certificates
+        return TLS(root_certificates=self.root_certificates) if is_wanted else None
+
+
+@dataclass(frozen=True)
+class ProbeOptions(ServerOptions):
+    """The same for probes, which do not wait long."""
+
+    timeout: Timeout = 5.0
 
 
 def _with_advice(error: CallError, address: str, tls: bool, roots: Path | None) -> str:
-    """What was wrong, and what to do next."""
+    """Return what was wrong, and what to do next."""
     if isinstance(error, NotFoundError):
         return f"{error}; 'dragoman models' shows what there is"
     if isinstance(error, AuthenticationError):

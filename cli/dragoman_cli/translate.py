@@ -12,16 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dragoman_cli.commands import ModelOption, SourceOption, TargetOption
-from dragoman_cli.endpoint_options import (
-    DEFAULT_ADDRESS,
-    AddressOption,
-    KeyOption,
-    RootsOption,
-    TimeoutOption,
-    TlsOption,
-    connected,
-)
+from dragoman_cli.endpoint_options import ModelOptions, ServerOptions
+from dragoman_cli.grouped_options import grouped
 from dragoman_cli.line_files import (
     ResumableOutput,
     StandardOutput,
@@ -46,41 +38,59 @@ _HOW = "How to translate"
 Sink = StandardOutput | ResumableOutput
 
 
+@grouped
 def translate(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT]...", help="Texts; without any, lines of standard input."),
+        typer.Argument(
+            metavar="[TEXT]...",
+            help="Texts to translate; without any, the lines of standard input.",
+        ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Translate the lines of this file.")
+        Path | None, typer.Option("--file", "-f", help="File whose lines are translated.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here, and not to the terminal.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write the translations to, in place of standard output."
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an --output that was interrupted.")
+        bool,
+        typer.Option(
+            "--resume", help="Go on where a run with the same --file and --output was cut off."
+        ),
     ] = False,
-    stream: Annotated[bool, typer.Option("--stream", help="Show each text as it grows.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Show each translation while it grows.")
+    ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object a line, with scores and segments.")
+        bool, typer.Option("--json", help="Print a JSON object a line, with scores and segments.")
     ] = False,
     beam: Annotated[
-        int | None, typer.Option("--beam", "-b", rich_help_panel=_HOW, help="1 is greedy search.")
+        int | None,
+        typer.Option(
+            "--beam",
+            "-b",
+            rich_help_panel=_HOW,
+            help="Hypotheses that the search keeps; 1 is greedy search.",
+        ),
     ] = None,
     alternatives: Annotated[
-        int | None, typer.Option(rich_help_panel=_HOW, help="Of each sentence, with --json.")
+        int | None,
+        typer.Option(
+            rich_help_panel=_HOW,
+            help="Translations of each sentence to show, with --json; at most --beam.",
+        ),
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(rich_help_panel=_HOW, help="Of each sentence.")
+        int | None,
+        typer.Option(rich_help_panel=_HOW, help="Most tokens of each translated sentence."),
     ] = None,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    model: ModelOption = None,
-    address: AddressOption = DEFAULT_ADDRESS,
-    key: KeyOption = None,
-    tls: TlsOption = False,
-    root_certificates: RootsOption = None,
-    timeout: TimeoutOption = 60.0,
+    *,
+    which: ModelOptions,
+    server: ServerOptions,
 ) -> None:
     """Translate with a server: texts, standard input, or a file, line by line.
 
@@ -106,8 +116,8 @@ def translate(
     if stream and (file or output or as_json):
         raise ConfigurationError("--stream is for the terminal: without --file, --output, --json")
     options = Options(beam_size=beam, alternatives=alternatives, max_tokens=max_tokens)
-    asked = {"source": source, "target": target, "model": model, "options": options}
-    with connected(address, key, tls, root_certificates, timeout) as client:
+    asked = {**which.asked(), "options": options}
+    with server.connected() as client:
         if stream:
             _stream(client, texts, asked)
         elif not _lines(client, texts, file, output, resume, as_json, asked):
@@ -132,7 +142,7 @@ def _lines(
     as_json: bool,
     asked: dict[str, Any],
 ) -> bool:
-    """Returns whether every line has a translation."""
+    """Translate lines, and return whether every line has a translation."""
     with ExitStack() as stack:
         made_from = {"asked": repr(asked), "json": str(as_json)}
         if output and file and file.is_file():  # a pipe can be read only once
@@ -196,7 +206,7 @@ def _taken(ends: deque[str]) -> Iterator[str]:
 def _one_by_one(
     client: Client, texts: list[str], asked: dict[str, Any]
 ) -> Iterator[Translation | CallError]:
-    """A call each, which has a time-out, as a stream of lines has none."""
+    """Translate each text in a call of its own: a call has a time-out, a stream of lines none."""
     for text in texts:
         try:
             yield client.translate(text, **asked)
@@ -220,7 +230,7 @@ def _standard_input() -> Iterator[str]:
 
 
 def _concerns_all(error: CallError) -> bool:
-    """Whether every other line would fail with it too."""
+    """Whether every other line would fail with the same error."""
     if isinstance(error, InvalidRequestError):
         return not error.field.startswith("text")
     return not isinstance(error, ServerError)
@@ -233,7 +243,7 @@ def _as_json(result: Translation | CallError) -> dict[str, Any]:
 
 
 def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Without what is not there, and spans as pairs."""
+    """Return a table for JSON: without what is not there, and with spans as pairs."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if isinstance(value, slice):
@@ -247,7 +257,7 @@ def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def _progress(file: Path | None, done: int) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal's standard error, where a file is translated."""
+    """Show a bar on the terminal's standard error, where a file is translated."""
     if file is None or not file.is_file() or not sys.stderr.isatty():
         yield lambda number: None
         return

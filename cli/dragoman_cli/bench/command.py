@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman_cli.commands import ModelOption, SourceOption, TargetOption
-from dragoman_cli.endpoint_options import (
-    DEFAULT_ADDRESS,
-    AddressOption,
-    KeyOption,
-    RootsOption,
-    TimeoutOption,
-    TlsOption,
-    connected,
-)
+from dragoman_cli.endpoint_options import ModelOptions, ServerOptions
+from dragoman_cli.grouped_options import grouped
 from dragoman_cli.main import INTERRUPTED
 from dragoman_client._errors import ConfigurationError
 from dragoman_client._options import Options
@@ -27,12 +19,13 @@ if TYPE_CHECKING:  # what it needs is imported when it is called
 
 NONE_MET = 5
 """Exit code where no rate meets the target."""
-_LEAST_TRIAL = 4
-"""Targets that a trial of a rate takes: until then a queue that grows can look like one that does
-not."""
+_MIN_TRIAL = 4
+"""Least length of a trial of a rate, in targets: before, a queue that grows can look like one that
+does not."""
 _LOAD, _WHAT, _SHOWN = "Load", "What is translated", "What is shown"
 
 
+@grouped
 def bench(
     rate: Annotated[
         float | None,
@@ -40,24 +33,35 @@ def bench(
             "--rate",
             "-r",
             rich_help_panel=_LOAD,
-            help="Open loop: so many calls a second, at random moments, however the server does.",
+            help="Open loop: calls sent a second, at random moments, however the server does.",
         ),
     ] = None,
     concurrency: Annotated[
         int,
         typer.Option(
-            "--concurrency", "-c", rich_help_panel=_LOAD, help="Closed loop: calls under way."
+            "--concurrency",
+            "-c",
+            rich_help_panel=_LOAD,
+            help="Closed loop: calls that are always under way.",
         ),
     ] = 8,
     seconds: Annotated[
-        float, typer.Option("--seconds", "-n", rich_help_panel=_LOAD, help="How long.")
+        float,
+        typer.Option(
+            "--seconds",
+            "-n",
+            rich_help_panel=_LOAD,
+            help="Seconds for which calls are sent and counted.",
+        ),
     ] = 10.0,
     calls: Annotated[
         int | None,
-        typer.Option(rich_help_panel=_LOAD, help="So many instead, in a closed loop."),
+        typer.Option(
+            rich_help_panel=_LOAD, help="Calls to send in a closed loop, in place of --seconds."
+        ),
     ] = None,
     warm_up: Annotated[
-        float, typer.Option(rich_help_panel=_LOAD, help="Seconds before, which do not count.")
+        float, typer.Option(rich_help_panel=_LOAD, help="Seconds of calls before those that count.")
     ] = 1.0,
     find_rate: Annotated[
         bool,
@@ -75,11 +79,11 @@ def bench(
             help="Seconds in which 95% of all calls are to be answered; a failed call is not.",
         ),
     ] = None,
-    most_under_way: Annotated[
+    max_under_way: Annotated[
         int,
         typer.Option(
             rich_help_panel=_LOAD,
-            help="In an open loop; beyond, calls are sent late, and their waiting counts.",
+            help="Most calls under way in an open loop; beyond, calls are sent late, and wait.",
         ),
     ] = 2048,
     file: Annotated[
@@ -88,40 +92,46 @@ def bench(
             "--file",
             "-f",
             rich_help_panel=_WHAT,
-            help="Lines, a call each, over and over; without it, everyday English sentences.",
+            help="File whose lines are sent, a call each; without it, everyday English sentences.",
         ),
     ] = None,
     stream_share: Annotated[
         float,
         typer.Option(
             rich_help_panel=_WHAT,
-            help="Of the calls, those that are streamed: only they show the first token.",
+            help="Share of the calls that are streamed, 0 to 1: only they show the first token.",
         ),
     ] = 0.1,
     beam: Annotated[
-        int | None, typer.Option("--beam", "-b", rich_help_panel=_WHAT, help="1 is greedy search.")
+        int | None,
+        typer.Option(
+            "--beam",
+            "-b",
+            rich_help_panel=_WHAT,
+            help="Hypotheses that the search keeps; 1 is greedy search.",
+        ),
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(rich_help_panel=_WHAT, help="Of each sentence.")
+        int | None,
+        typer.Option(rich_help_panel=_WHAT, help="Most tokens of each translated sentence."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(rich_help_panel=_WHAT, help="Repeats the same texts and moments.")
+        int,
+        typer.Option(
+            rich_help_panel=_WHAT,
+            help="Number that settles the texts and moments: the same one repeats them.",
+        ),
     ] = 1,
     as_json: Annotated[
-        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="One JSON object.")
+        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="Print one JSON object.")
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option(rich_help_panel=_SHOWN, help="Draw a picture: PNG, SVG or PDF, by its name."),
+        typer.Option(rich_help_panel=_SHOWN, help="Picture to draw: PNG, SVG or PDF, by its name."),
     ] = None,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    model: ModelOption = None,
-    address: AddressOption = DEFAULT_ADDRESS,
-    key: KeyOption = None,
-    tls: TlsOption = False,
-    root_certificates: RootsOption = None,
-    timeout: TimeoutOption = 60.0,
+    *,
+    which: ModelOptions,
+    server: ServerOptions,
 ) -> None:
     """Put load on a server, and measure how it does.
 
@@ -160,29 +170,24 @@ def bench(
         calls=calls,
         warm_up=warm_up,
         stream_share=stream_share,
-        most_under_way=most_under_way,
+        max_under_way=max_under_way,
         seed=seed,
     )
     if plot:
         check_picture(plot)
     options = Options(beam_size=beam, max_tokens=max_tokens)
-    asked: dict[str, Any] = {"source": source, "target": target, "model": model, "options": options}
+    asked: dict[str, Any] = {**which.asked(), "options": options}
     texts = lines_of(file) if file else everyday_sentences(seed)
-    with connected(address, key, tls, root_certificates, timeout) as client:
+    with server.connected() as client:
         # What is wrong with all calls is said at once, and not counted a thousand times.
         answering = client.translate(next(texts), **asked).model
 
     def connect() -> "AsyncClient":
-        from dragoman_client._async_client import AsyncClient
-        from dragoman_client._connection import TLS
         from dragoman_client._retries import Retries
 
-        secure = TLS(root_certificates=root_certificates) if tls or root_certificates else None
-        addresses = [each.strip() for each in address.split(",")]
-        once = Retries(attempts=1)
-        return AsyncClient(*addresses, tls=secure, key=key, timeout=timeout, retries=once)
+        return server.open_async(Retries(attempts=1))
 
-    where = f"{answering} at {address}"
+    where = f"{answering} at {server.address}"
     run = Run(connect, texts, asked, settings, where, target_p95 if find_rate else None)
     asyncio.run(run.measure())
     _show(run, target_p95, as_json, plot)
@@ -228,8 +233,8 @@ def _check_search(
         raise ConfigurationError("--find-rate needs a target, as --target-p95 0.25")
     if rate is not None or calls is not None:
         raise ConfigurationError("--find-rate chooses the rate: leave out --rate and --calls")
-    if seconds < _LEAST_TRIAL * target_p95:
+    if seconds < _MIN_TRIAL * target_p95:
         raise ConfigurationError(
             f"--seconds is {seconds:g}: a rate that is too high shows after at least "
-            f"{_LEAST_TRIAL} times the target, {_LEAST_TRIAL * target_p95:g}"
+            f"{_MIN_TRIAL} times the target, {_MIN_TRIAL * target_p95:g}"
         )

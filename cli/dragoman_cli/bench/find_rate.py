@@ -14,9 +14,11 @@ class RateSearch:
     """
 
     first: float
+    """Rate that is tried first, in calls a second."""
     precision: float = 0.05
-    """It ends where the next higher rate that failed is so little above the best, by share."""
-    most_trials: int = 16
+    """The search ends where the lowest rate that failed is above the best by this share."""
+    max_trials: int = 16
+    """Most rates that are tried."""
     trials: list[tuple[float, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -36,7 +38,7 @@ class RateSearch:
         return min((rate for rate, was_met in self.trials if not was_met), default=float("inf"))
 
     def next(self) -> float | None:
-        if len(self.trials) >= self.most_trials:
+        if len(self.trials) >= self.max_trials:
             return None
         if not self.trials:
             return self.first

@@ -1,4 +1,4 @@
-"""Load on a server through the SDK: calls at settled moments, or always so many under way.
+"""Load on a server through the SDK: calls at settled moments, or always the same number under way.
 
 A latency counts from the moment at which its call was to be sent, not from when this process came
 round to it: a client that waits for a slow server before it sends the next call would leave out
@@ -19,32 +19,36 @@ from dragoman_client._async_client import AsyncClient
 from dragoman_client._errors import CallError, ConfigurationError
 from dragoman_client._results import Translation
 
-_NAP = 0.05
-"""Seconds; the longest that a wait goes on without a look at what happened meanwhile."""
+_NAP_SECONDS = 0.05
+"""Most seconds that a wait goes on without a look at what happened meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadSettings:
+    """How calls are sent, and for how long."""
+
     rate: float | None = None
-    """Calls a second, in an open loop."""
+    """Calls sent a second in an open loop; None for a closed loop."""
     concurrency: int = 8
-    """Calls under way, in a closed loop: where there is no rate."""
+    """Calls that are always under way in a closed loop."""
     seconds: float = 10.0
+    """Seconds for which calls are sent and counted."""
     calls: int | None = None
-    """Instead of seconds, in a closed loop."""
+    """Calls to send in a closed loop, in place of ``seconds``."""
     warm_up: float = 1.0
-    """Seconds before that, which do not count."""
+    """Seconds of calls before those that count."""
     stream_share: float = 0.1
-    """Of the calls, those that are streamed, to see the first token."""
-    most_under_way: int = 2048
-    """In an open loop. Where there are so many, further calls are sent late."""
+    """Share of the calls that are streamed, from 0 to 1: only they show the first token."""
+    max_under_way: int = 2048
+    """Most calls under way in an open loop; beyond, calls are sent late."""
     seed: int = 1
+    """Number that settles the moments, and which calls are streamed."""
 
     def __post_init__(self) -> None:
-        for name, least in (("concurrency", 1), ("calls", 1), ("most_under_way", 1)):
+        for name in ("concurrency", "calls", "max_under_way"):
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigurationError(f"{name} is {value}: it must be at least {least}")
+            if value is not None and value < 1:
+                raise ConfigurationError(f"{name} is {value}: it must be at least 1")
         for name in ("rate", "seconds"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
@@ -74,7 +78,7 @@ class Load:
     ) -> None:
         self.statistics = Statistics(settings.warm_up if settings.calls is None else 0.0)
         self.abandoned = 0
-        """Calls that were under way when it was stopped."""
+        """Calls that were under way when the load was stopped."""
         self.last_error: CallError | None = None
         self._client = client
         self._texts = texts
@@ -89,7 +93,7 @@ class Load:
 
     @property
     def now(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the load began."""
         return time.monotonic() - self._began
 
     @property
@@ -109,7 +113,7 @@ class Load:
             await (self._closed() if settings.rate is None else self._open(settings.rate))
             statistics.stop(min(statistics.stopped, self.now))
             while self._tasks and not self._is_over:
-                await self._wait(_NAP)
+                await self._wait(_NAP_SECONDS)
         finally:
             self.abandoned = len(self._tasks)
             for task in self._tasks:
@@ -131,11 +135,11 @@ class Load:
             while (early := intended - self.now) > 0 and not self._is_over:
                 await self._wait(early)
             while (
-                len(self._tasks) >= settings.most_under_way
+                len(self._tasks) >= settings.max_under_way
                 and self.now < settings.end
                 and not self._is_over
             ):
-                await self._wait(_NAP)
+                await self._wait(_NAP_SECONDS)
             if self._is_over:
                 return
             if self.now >= settings.end:
@@ -148,7 +152,7 @@ class Load:
             self.statistics.leave_unsent(intended)
 
     async def _closed(self) -> None:
-        """Each of so many people sends their next call when the last one is answered."""
+        """Let each of a number of people send their next call when the last one is answered."""
         settings = self.settings
         left = settings.calls
         count = settings.concurrency if left is None else min(settings.concurrency, left)
@@ -163,10 +167,10 @@ class Load:
         for _ in range(count):
             self._begin(person())
         while self._tasks and not self._is_over and (left is not None or self.now < settings.end):
-            await self._wait(_NAP)
+            await self._wait(_NAP_SECONDS)
 
     async def _wait(self, seconds: float) -> None:
-        """Until something changed, at most so long."""
+        """Wait until something changed, at most so many seconds."""
         self._changed.clear()
         if self._is_over:
             return

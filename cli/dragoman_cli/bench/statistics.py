@@ -13,12 +13,15 @@ from typing import Any
 
 PERCENTILES = (50, 90, 95, 99)
 _SHORTEST = 1e-6
-"""Seconds; anything shorter counts as that."""
+"""Seconds that anything shorter counts as."""
 _WIDTH = math.log(1.02)
-_MOST_SLOTS = 240
-_MOST_KINDS = 64
-"""Of errors. Reasons are the server's words, and what answers may not be a server of ours."""
+"""Width of a bucket, as a logarithm."""
+_MAX_SLOTS = 240
+"""Most slots of a timeline."""
+_MAX_KINDS = 64
+"""Most kinds of errors that are counted apart: what answers may not be a server of ours."""
 OTHER = "OTHER"
+"""The code that further kinds of errors are counted under."""
 
 
 class Histogram:
@@ -27,19 +30,19 @@ class Histogram:
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
-        self.most = 0.0
+        self.max = 0.0
         self._buckets: Counter[int] = Counter()
 
     def add(self, seconds: float) -> None:
         self.count += 1
         self.total += seconds
-        self.most = max(self.most, seconds)
+        self.max = max(self.max, seconds)
         self._buckets[_bucket(seconds)] += 1
 
     def merge(self, other: "Histogram") -> None:
         self.count += other.count
         self.total += other.total
-        self.most = max(self.most, other.most)
+        self.max = max(self.max, other.max)
         self._buckets.update(other._buckets)
 
     @property
@@ -47,35 +50,35 @@ class Histogram:
         return self.total / self.count if self.count else math.nan
 
     def percentile(self, percent: float) -> float:
-        """The duration that so many percent do not exceed; not a number where there are none."""
+        """Return the seconds that so many percent do not exceed; nan where there are none."""
         left = math.ceil(self.count * percent / 100)
         for upper, count in self.buckets():
             left -= count
             if left <= 0:
-                return min(upper, self.most)
+                return min(upper, self.max)
         return math.nan
 
     def within(self, seconds: float) -> int:
-        """How many took at most so long."""
+        """Return how many took at most so many seconds."""
         last = _bucket(seconds)
         return sum(count for bucket, count in self._buckets.items() if bucket <= last)
 
     def buckets(self) -> Iterator[tuple[float, int]]:
-        """The upper end of each bucket that is not empty, and how many are in it; rising."""
+        """Yield the upper end of each bucket that is not empty, and how many are in it; rising."""
         for bucket in sorted(self._buckets):
             yield _SHORTEST * math.exp(bucket * _WIDTH), self._buckets[bucket]
 
     def to_json(self) -> dict[str, float] | None:
-        """In milliseconds."""
+        """Return percentiles, mean and maximum in milliseconds."""
         if not self.count:
             return None
         found = {f"p{percent}": self.percentile(percent) for percent in PERCENTILES}
-        found |= {"mean": self.mean, "max": self.most}
+        found |= {"mean": self.mean, "max": self.max}
         return {name: round(1000 * value, 3) for name, value in found.items()}
 
 
 def _bucket(seconds: float) -> int:
-    """The bucket ``n`` ends at ``_SHORTEST * 1.02^n``, which is in it."""
+    """Return the number of a bucket; ``n`` ends at ``_SHORTEST * 1.02^n``, which is in it."""
     if seconds <= _SHORTEST:
         return 0
     return math.ceil(math.log(seconds / _SHORTEST) / _WIDTH - 1e-9)
@@ -83,16 +86,18 @@ def _bucket(seconds: float) -> int:
 
 @dataclass
 class Slot:
-    """A part of the time."""
+    """A part of the time that a load takes."""
 
     arrived: int = 0
-    """Calls that were to be sent in it."""
+    """Calls that were to be sent in this part."""
     answered: int = 0
-    """Calls that were answered in it."""
+    """Calls that were answered in this part."""
     failed: int = 0
+    """Calls that failed in this part."""
     tokens: int = 0
+    """Target tokens of the answers."""
     latency: Histogram = field(default_factory=Histogram)
-    """Of what was answered in it."""
+    """Latencies of the calls that were answered in this part."""
 
     def merge(self, other: "Slot") -> None:
         self.arrived += other.arrived
@@ -110,7 +115,7 @@ class Timeline:
         self.slots: list[Slot] = []
 
     def at(self, moment: float) -> Slot:
-        while moment >= self.width * _MOST_SLOTS:
+        while moment >= self.width * _MAX_SLOTS:
             self._widen()
         number = max(0, int(moment / self.width))
         while len(self.slots) <= number:
@@ -129,16 +134,18 @@ class Outcome:
     """A call that ended. Moments are seconds from the load's beginning."""
 
     intended: float
-    """When it was to be sent; its latency counts from here."""
+    """When the call was to be sent; its latency counts from here."""
     sent: float
+    """When the call was sent."""
     ended: float
+    """When the call was answered, or failed."""
     first_token: float | None = None
-    """Where it was streamed and something came."""
+    """When the first text came, where the call was streamed."""
     sentences: int = 0
     source_tokens: int = 0
     target_tokens: int = 0
     error: tuple[str, str] | None = None
-    """Code and reason."""
+    """Code and reason of the error; None where the call was answered."""
 
 
 @dataclass
@@ -147,7 +154,7 @@ class Failures:
 
     count: int = 0
     after: Histogram = field(default_factory=Histogram)
-    """How long it took to be told, from when the call was sent."""
+    """Seconds from when a call was sent to its error."""
 
 
 class Statistics:
@@ -202,18 +209,18 @@ class Statistics:
                 self.per_token.add(rest / outcome.target_tokens)
 
     def leave_unsent(self, intended: float) -> None:
-        """A call whose time came, but that was not sent before the load ended."""
+        """Count a call whose time came, but that was not sent before the load ended."""
         if intended >= self.warm_up:
             self.arrived += 1
             self.unsent += 1
             self.timeline.at(intended).arrived += 1
 
     def tick(self, now: float) -> None:
-        """Time passes even where nothing ends."""
+        """Let time pass, where nothing ends."""
         self.now = max(self.now, now)
 
     def stop(self, moment: float) -> None:
-        """Nothing is sent from now on."""
+        """Take note that nothing is sent from now on."""
         self.stopped = moment
         self.tick(moment)
 
@@ -225,16 +232,16 @@ class Statistics:
         return count / self.seconds if self.seconds else 0.0
 
     def share_within(self, seconds: float) -> float:
-        """Of all calls, those that were answered so soon; a failure is late."""
+        """Return the share of all calls that were answered so soon; a failure is late."""
         return self.latency.within(seconds) / self.arrived if self.arrived else 0.0
 
     def _failures(self, error: tuple[str, str]) -> Failures:
-        if error not in self.errors and len(self.errors) >= _MOST_KINDS:
+        if error not in self.errors and len(self.errors) >= _MAX_KINDS:
             error = (OTHER, "")
         return self.errors.setdefault(error, Failures())
 
     def to_json(self) -> dict[str, Any]:
-        """Times are in milliseconds but where the name says otherwise."""
+        """Return everything as a table; times are in milliseconds where no name says otherwise."""
         return {
             "seconds": round(self.seconds, 3),
             "calls": {

@@ -72,12 +72,12 @@ def _live(load: Load, title: str) -> RenderableType:
 def sparks(values: list[float]) -> str:
     """A line of bars; a gap where there is no value."""
     known = [value for value in values if not math.isnan(value)]
-    most = max(known, default=0.0)
+    highest = max(known, default=0.0)
     return "".join(
         " "
         if math.isnan(value)
-        else _BARS[min(len(_BARS) - 1, int(value / most * len(_BARS)))]
-        if most
+        else _BARS[min(len(_BARS) - 1, int(value / highest * len(_BARS)))]
+        if highest
         else _BARS[0]
         for value in values
     )
@@ -126,7 +126,7 @@ def _latencies(statistics: Statistics) -> Table:
     for name, histogram in rows:
         if histogram.count:
             values = [histogram.percentile(percent) for percent in PERCENTILES]
-            values += [histogram.mean, histogram.most]
+            values += [histogram.mean, histogram.max]
             table.add_row(name, *map(milliseconds, values))
     return table
 

@@ -20,11 +20,11 @@ from dragoman_export.source import origin_of
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import Decoded, beam, greedy
-from dragoman_training.batch import pad_sources
-from dragoman_training.checkpoint import Checkpoint, find_checkpoint
-from dragoman_training.corpus import read_lines
-from dragoman_training.search import Hypothesis, beam_search, default_limit
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import pad_sources
+from dragoman_training.data.corpus import read_lines
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
+from dragoman_training.translate.search import Hypothesis, beam_search, default_limit
 
 TIE = 1e-4
 ROWS = 64

@@ -26,15 +26,15 @@ import torch
 from matplotlib.figure import Figure
 from sacrebleu.metrics.bleu import BLEU
 
-from dragoman_training.alignment import cross_attention
-from dragoman_training.checkpoint import Checkpoint, find_checkpoint
-from dragoman_training.corpus import Pair, ParallelText
+from dragoman_training.data.corpus import Pair, ParallelText
 from dragoman_training.errors import CheckpointError, CorpusError, TrainingError
-from dragoman_training.evaluation import translate
-from dragoman_training.logs import read_metrics
-from dragoman_training.model import AnyModel
-from dragoman_training.plots import COLOURS, HeatMap, draw_attention
-from dragoman_training.settings import RecurrentSettings
+from dragoman_training.models.base import AnyModel
+from dragoman_training.models.settings import RecurrentSettings
+from dragoman_training.report.logs import read_metrics
+from dragoman_training.report.plots import COLOURS, HeatMap, draw_attention
+from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
+from dragoman_training.translate.alignment import cross_attention
+from dragoman_training.translate.evaluation import translate
 
 BUCKETS = (8, 11, 14, 17, 21)
 """The last number of words of each bucket but the last, which has no end."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import ctranslate2
 
-from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN
 
 _LONGEST = 256
 _END = "</s>"

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from ctranslate2_calls import tokens
 from dragoman_server.bundle.shortlist import Shortlist
-from dragoman_training.attention import MultiHeadAttention
-from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from dragoman_training.positions import SinusoidalPositions
-from dragoman_training.transformer import Embedding, Transformer
+from dragoman_training.models.attention import MultiHeadAttention
+from dragoman_training.models.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from dragoman_training.models.positions import SinusoidalPositions
+from dragoman_training.models.transformer import Embedding, Transformer
 
 _ACTIVATIONS = {
     "relu": common_spec.Activation.RELU,

@@ -31,7 +31,7 @@ from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator
-from dragoman_training.tokenizer import END
+from dragoman_training.data.tokenizer import END
 from seeded import SOURCE, export, seeded_model
 
 TOKENS = 24

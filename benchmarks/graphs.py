@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_training.settings import PRESETS
+from dragoman_training.models.settings import PRESETS
 from seeded import SOURCE, export, seeded_model
 
 ROWS = (1, 8, 32, 64)

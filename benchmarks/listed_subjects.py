@@ -17,8 +17,8 @@ import numpy as np
 import subjects
 from dragoman_export.lexicon import shortlist_from
 from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
-from dragoman_training.corpus import ParallelText
-from dragoman_training.tokenizer import BEGIN, END, UNKNOWN
+from dragoman_training.data.corpus import ParallelText
+from dragoman_training.data.tokenizer import BEGIN, END, UNKNOWN
 from seeded import SOURCE
 from subjects import Subject
 

@@ -17,8 +17,8 @@ from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator
-from dragoman_training.tokenizer import END, PAD
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.tokenizer import END, PAD
+from dragoman_training.models.transformer import Transformer
 from machine import divisions
 from subjects import Subject, Text
 

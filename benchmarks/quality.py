@@ -18,8 +18,8 @@ import sacrebleu
 
 from dragoman_export.distil import Teacher
 from dragoman_server.engine.core import Options
-from dragoman_training.corpus import read_lines
-from dragoman_training.evaluation import measure
+from dragoman_training.data.corpus import read_lines
+from dragoman_training.translate.evaluation import measure
 
 
 def translate(teacher: Teacher, texts: Sequence[str], beam: int) -> list[str]:

@@ -9,9 +9,9 @@ import torch
 from dragoman_export.bundle_files import write_unverified
 from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.bundle.shortlist import Shortlist
-from dragoman_training.settings import PRESETS, TransformerSettings
-from dragoman_training.tokenizer import END
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.tokenizer import END
+from dragoman_training.models.settings import PRESETS, TransformerSettings
+from dragoman_training.models.transformer import Transformer
 
 SOURCE = 20
 """Tokens of a source sentence, the end token included."""

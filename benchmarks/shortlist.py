@@ -36,7 +36,7 @@ from compare import rows_for, sentences_for
 from contenders import Contender, best_settings, in_turns, ratios, spread
 from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.bundle.shortlist import Shortlist
-from dragoman_training.tokenizer import END
+from dragoman_training.data.tokenizer import END
 from listed_subjects import LEARNT, OPUS, VOCABULARY, learnt, opus
 from seeded import export
 from subjects import Subject, Text

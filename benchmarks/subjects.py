@@ -22,8 +22,8 @@ from dragoman_server.bundle.golden import Golden
 from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
-from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
+from dragoman_training.models.transformer import Transformer
 from seeded import SOURCE, export, seeded_model
 from widened import widened
 

@@ -23,17 +23,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman_training.batch import Batch
-from dragoman_training.batching import epoch_batches
-from dragoman_training.dropout import Dropout
-from dragoman_training.layout import Layout
-from dragoman_training.loss import TokenLoss
-from dragoman_training.objective import Objective
-from dragoman_training.positions import sinusoids
-from dragoman_training.settings import PRESETS, TransformerSettings
-from dragoman_training.token_store import TokenStore, TokenStoreWriter
-from dragoman_training.tokenizer import PAD
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import Batch
+from dragoman_training.data.batching import epoch_batches
+from dragoman_training.data.token_store import TokenStore, TokenStoreWriter
+from dragoman_training.data.tokenizer import PAD
+from dragoman_training.models.dropout import Dropout
+from dragoman_training.models.layout import Layout
+from dragoman_training.models.positions import sinusoids
+from dragoman_training.models.settings import PRESETS, TransformerSettings
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.train.loss import TokenLoss
+from dragoman_training.train.objective import Objective
 
 REQUIRED = 1.05
 SMOOTHING = 0.1

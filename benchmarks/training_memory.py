@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dragoman_training.batch import Batch
-from dragoman_training.objective import Objective
-from dragoman_training.settings import TransformerSettings
-from dragoman_training.token_store import TokenPair
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import Batch
+from dragoman_training.data.token_store import TokenPair
+from dragoman_training.models.settings import TransformerSettings
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.train.objective import Objective
 
 _MMAP_THRESHOLD = -3
 """What glibc's ``mallopt`` calls it."""

@@ -16,11 +16,11 @@ from transformers import (
     MarianMTModel,
 )
 
-from dragoman_training.attention import MultiHeadAttention
-from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward
-from dragoman_training.positions import SinusoidalPositions
-from dragoman_training.tokenizer import BEGIN, END, PAD
-from dragoman_training.transformer import Embedding, Transformer
+from dragoman_training.data.tokenizer import BEGIN, END, PAD
+from dragoman_training.models.attention import MultiHeadAttention
+from dragoman_training.models.layers import DecoderLayer, EncoderLayer, FeedForward
+from dragoman_training.models.positions import SinusoidalPositions
+from dragoman_training.models.transformer import Embedding, Transformer
 
 
 def build(model: Transformer) -> Any:

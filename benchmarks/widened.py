@@ -14,10 +14,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from dragoman_training.attention import MultiHeadAttention
-from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from dragoman_training.positions import LearnedPositions, SinusoidalPositions
-from dragoman_training.transformer import Embedding, Transformer
+from dragoman_training.models.attention import MultiHeadAttention
+from dragoman_training.models.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from dragoman_training.models.positions import LearnedPositions, SinusoidalPositions
+from dragoman_training.models.transformer import Embedding, Transformer
 
 _NEXT_TO_NOTHING = 1e-6
 

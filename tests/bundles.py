@@ -14,12 +14,12 @@ from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.source import origin_of
 from dragoman_export.texts import ParallelSample
 from dragoman_server.bundle.reading import Bundle
-from dragoman_training.batch import Batch
-from dragoman_training.checkpoint import Checkpoint, weights_of
-from dragoman_training.objective import Objective
-from dragoman_training.token_store import TokenPair
-from dragoman_training.tokenizer import TokenizerPair
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import Batch
+from dragoman_training.data.token_store import TokenPair
+from dragoman_training.data.tokenizer import TokenizerPair
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.train.checkpoint import Checkpoint, weights_of
+from dragoman_training.train.objective import Objective
 from test_tokenizer import TRAINED
 
 VOCABULARY = 320

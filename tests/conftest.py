@@ -12,8 +12,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from dragoman_training.settings import TransformerSettings
-from dragoman_training.transformer import Transformer
+from dragoman_training.models.settings import TransformerSettings
+from dragoman_training.models.transformer import Transformer
 
 # Tests run in parallel, one a core; what they start must not want both cores either.
 torch.set_num_threads(1)

@@ -14,7 +14,7 @@ from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine.core import GREEDY, Answer, Options, Report, Sentence, Ticket
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_training.transformer import Transformer
+from dragoman_training.models.transformer import Transformer
 from engine_reports import Gate, Reports
 
 _DIRECTORY = tempfile.TemporaryDirectory()

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from dragoman_server.engine.core import Finish, Options, Sentence
-from dragoman_training.batch import pad_sources
-from dragoman_training.search import default_limit
-from dragoman_training.tokenizer import BEGIN, END
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import pad_sources
+from dragoman_training.data.tokenizer import BEGIN, END
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.translate.search import default_limit
 
 Ids = tuple[int, ...]
 Prices = tuple[float, ...]

@@ -19,13 +19,13 @@ from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import beam, greedy
-from dragoman_training.batch import Batch, pad_sources
-from dragoman_training.checkpoint import Checkpoint, weights_of
-from dragoman_training.objective import Objective
-from dragoman_training.search import beam_search, default_limit
-from dragoman_training.token_store import TokenPair
-from dragoman_training.tokenizer import TokenizerPair
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import Batch, pad_sources
+from dragoman_training.data.token_store import TokenPair
+from dragoman_training.data.tokenizer import TokenizerPair
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.train.checkpoint import Checkpoint, weights_of
+from dragoman_training.train.objective import Objective
+from dragoman_training.translate.search import beam_search, default_limit
 from test_tokenizer import TRAINED
 
 CPU = torch.device("cpu")

@@ -9,17 +9,17 @@ import pytest
 import torch
 
 from conftest import tiny_model
-from dragoman_training.checkpoint import (
+from dragoman_training.data.tokenizer import TokenizerPair
+from dragoman_training.errors import CheckpointError
+from dragoman_training.files import staged_directory
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.train.checkpoint import (
     Checkpoint,
     CheckpointStore,
     average,
     find_checkpoint,
     weights_of,
 )
-from dragoman_training.errors import CheckpointError
-from dragoman_training.files import staged_directory
-from dragoman_training.tokenizer import TokenizerPair
-from dragoman_training.transformer import Transformer
 from test_tokenizer import TRAINED
 
 

@@ -31,7 +31,7 @@ from dragoman_client import (
 from service_process import SMALL, started
 from service_running import MODEL, PATIENCE, Running, serving, settings_for, wait_until
 
-PATIENT = Retries(first_delay=0.05, longest_delay=0.3, outage=60.0)
+PATIENT = Retries(first_delay=0.05, max_delay=0.3, outage=60.0)
 WINDOW = 16
 
 

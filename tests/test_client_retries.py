@@ -30,7 +30,7 @@ from dragoman_client._errors import BY_CODE
 from dragoman_client._retries import Interruptions
 from dragoman_client._statuses import from_rpc_error, from_status
 
-QUICK = Retries(first_delay=0.001, longest_delay=0.002)
+QUICK = Retries(first_delay=0.001, max_delay=0.002)
 FULL = status(StatusCode.RESOURCE_EXHAUSTED, reason="QUEUE_FULL", retry_after=0.2)
 DRAINING = status(StatusCode.UNAVAILABLE, reason="DRAINING", retry_after=0.0)
 LOST = status(StatusCode.INTERNAL, reason="INTERNAL")
@@ -140,7 +140,7 @@ def test_what_a_retry_does_not_mend_is_not_tried_again(translate: Call, code: St
 def test_attempts_have_an_end(translate: Call) -> None:
     peer = Scripted(*[DRAINING] * 9)
     with listening(peer) as address, pytest.raises(UnavailableError):
-        translate(address, retries=Retries(attempts=4, first_delay=0.001, longest_delay=0.002))
+        translate(address, retries=Retries(attempts=4, first_delay=0.001, max_delay=0.002))
     assert peer.calls == 4
 
 
@@ -164,7 +164,7 @@ def test_a_timeout_ends_a_call(translate: Call) -> None:
 
 
 def test_delays_are_jittered_between_half_and_all_of_a_doubling_step() -> None:
-    retries = Retries(attempts=20, first_delay=0.1, longest_delay=1.0)
+    retries = Retries(attempts=20, first_delay=0.1, max_delay=1.0)
     error = UnavailableError("")
     for attempt, step in [(1, 0.1), (2, 0.2), (4, 0.8), (5, 1.0), (19, 1.0)]:
         delays = [retries.delay(error, attempt, 1e9) or 0.0 for _ in range(300)]
@@ -177,7 +177,7 @@ def test_delays_are_jittered_between_half_and_all_of_a_doubling_step() -> None:
 
 
 def test_an_outage_is_waited_out_by_time_where_a_server_was_there() -> None:
-    retries = Retries(attempts=2, first_delay=0.1, longest_delay=1.0, outage=30.0)
+    retries = Retries(attempts=2, first_delay=0.1, max_delay=1.0, outage=30.0)
     error = UnavailableError("")
     unknown = Interruptions(retries)
     assert unknown.delay(error, 0.0) is not None

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman_training.corpus import LabelledText, Pair, ParallelText
-from dragoman_training.data_settings import CorpusSettings, DataSettings
+from dragoman_training.config.data_settings import CorpusSettings, DataSettings
+from dragoman_training.config.recipe import Recipe, load_recipe, recipe_from_dict
+from dragoman_training.data.corpus import LabelledText, Pair, ParallelText
+from dragoman_training.data.examples import CorpusReader, CorpusReport, Example
+from dragoman_training.data.joined import JoinedPairs
+from dragoman_training.data.prepare import PreparedData, load_prepared, prepare
 from dragoman_training.errors import CorpusError, RecipeError
-from dragoman_training.examples import CorpusReader, CorpusReport, Example
-from dragoman_training.joined import JoinedPairs
-from dragoman_training.prepare import PreparedData, load_prepared, prepare
-from dragoman_training.recipe import Recipe, load_recipe, recipe_from_dict
-from dragoman_training.records import Observer
-from dragoman_training.run import train
+from dragoman_training.report.records import Observer
+from dragoman_training.train.run import train
 from test_data import quiet
 from test_training import metrics
 from test_training import train as train_command

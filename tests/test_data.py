@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_training.batch import Batch
-from dragoman_training.batching import Permutation, Position, batches_from, epoch_batches
-from dragoman_training.corpus import Pair
+from dragoman_training.config.recipe import Recipe, recipe_from_dict
+from dragoman_training.data.batch import Batch
+from dragoman_training.data.batching import Permutation, Position, batches_from, epoch_batches
+from dragoman_training.data.corpus import Pair
+from dragoman_training.data.filters import DuplicateFinder, FilterReport
+from dragoman_training.data.prepare import load_prepared, prepare
+from dragoman_training.data.token_store import TokenPair, TokenStore, TokenStoreWriter
+from dragoman_training.data.tokenizer import BEGIN, END, PAD
 from dragoman_training.errors import CorpusError, RecipeError
-from dragoman_training.filters import DuplicateFinder, FilterReport
-from dragoman_training.prepare import load_prepared, prepare
-from dragoman_training.recipe import Recipe, recipe_from_dict
-from dragoman_training.token_store import TokenPair, TokenStore, TokenStoreWriter
-from dragoman_training.tokenizer import BEGIN, END, PAD
 
 
 def store_of(path: Path, pairs: Iterable[tuple[list[int], list[int]]]) -> TokenStore:

@@ -8,7 +8,7 @@ from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
 from dragoman_server.runtime.golden_check import replay
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_training.tokenizer import TokenizerPair
+from dragoman_training.data.tokenizer import TokenizerPair
 
 PATH = Path(__file__).parent.parent / "models" / "en-pt"
 LARGEST = 25_000_000

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dragoman_training.dropout import Dropout, keep_mask
+from dragoman_training.models.dropout import Dropout, keep_mask
 
 
 @pytest.mark.parametrize("probability", [0.001, 0.1, 0.3, 0.5, 0.9])

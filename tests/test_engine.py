@@ -12,7 +12,7 @@ from dragoman_server.engine.jobs import SentenceError
 from dragoman_server.engine.scheduler import QueueFullError
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
-from dragoman_training.tokenizer import END
+from dragoman_training.data.tokenizer import END
 from engine_bundles import (
     Watched,
     bits,

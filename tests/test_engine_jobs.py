@@ -5,7 +5,7 @@ import pytest
 from dragoman_server.engine.core import Options, Sampling, Sentence
 from dragoman_server.engine.jobs import Decoding, JobMaker, Selection
 from dragoman_server.runtime.limits import MAX_CANDIDATES
-from dragoman_training.tokenizer import END
+from dragoman_training.data.tokenizer import END
 from engine_bundles import seeded_bundle
 
 PLAIN = Sentence((5, 6))

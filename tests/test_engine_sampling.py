@@ -15,8 +15,8 @@ from dragoman_server.engine.core import Options, Sampling, Sentence
 from dragoman_server.engine.sampling import uniform
 from dragoman_server.engine.translator import Translator
 from dragoman_server.runtime.limits import MAX_CANDIDATES
-from dragoman_training.tokenizer import END
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.tokenizer import END
+from dragoman_training.models.transformer import Transformer
 from engine_bundles import graph_bundle, one_lane, seeded_bundle, sentences
 from engine_reference import log_probs
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conftest import VOCABULARY, tiny_model
 from dragoman_server.engine.core import Answer, Finish, Options, Sampling, Sentence
 from dragoman_server.engine.translator import Translator
-from dragoman_training.tokenizer import END
+from dragoman_training.data.tokenizer import END
 from engine_bundles import one_lane, seeded_bundle, sentences
 from engine_reference import Expected, Ids, banned, expect, limit_of, price, score
 

@@ -16,8 +16,8 @@ from dragoman_server.engine.translator import Translator
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.output_columns import RowShortlists
 from dragoman_server.runtime.output_weights import OutputWeights
-from dragoman_training.tokenizer import END
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.tokenizer import END
+from dragoman_training.models.transformer import Transformer
 from engine_bundles import bits, graph_bundle, one_lane, running, sentences
 
 VOCABULARY = 200

@@ -11,11 +11,11 @@ import pytest
 import sacrebleu
 
 from conftest import tiny_model
-from dragoman_training.checkpoint import Checkpoint, weights_of
+from dragoman_training.data.tokenizer import TokenizerPair
 from dragoman_training.errors import CorpusError
-from dragoman_training.evaluation import measure, translate
-from dragoman_training.tokenizer import TokenizerPair
-from dragoman_training.transformer import Transformer
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.train.checkpoint import Checkpoint, weights_of
+from dragoman_training.translate.evaluation import measure, translate
 from test_tokenizer import TRAINED
 
 PAIR = TokenizerPair(TRAINED["unigram"], TRAINED["bpe"])

@@ -45,10 +45,10 @@ from dragoman_server.errors import BundleError
 from dragoman_server.runtime.adjustments import Adjustments
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import Decoded, beam, encode, greedy
-from dragoman_training.attention import record_attention
-from dragoman_training.batch import pad_sources
-from dragoman_training.search import Hypothesis, beam_search, default_limit
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import pad_sources
+from dragoman_training.models.attention import record_attention
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.translate.search import Hypothesis, beam_search, default_limit
 
 CPU = torch.device("cpu")
 ARCHITECTURES: list[dict[str, Any]] = [

@@ -21,8 +21,8 @@ from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.bundle.shortlist import Shortlist, read_shortlist
 from dragoman_server.engine.engine import Engine
 from dragoman_server.errors import BundleError
+from dragoman_training.data.tokenizer import END
 from dragoman_training.files import sha256
-from dragoman_training.tokenizer import END
 from engine_bundles import one_lane
 from service_running import serving, settings_for
 from test_export import dragoman

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from dragoman_export.source import provenance
-from dragoman_training.checkpoint import Checkpoint, weights_of
-from dragoman_training.distributed import World
+from dragoman_training.config.recipe import Recipe, recipe_from_dict
+from dragoman_training.data.prepare import PreparedData, load_prepared, prepare
 from dragoman_training.errors import CheckpointError, RecipeError
-from dragoman_training.prepare import PreparedData, load_prepared, prepare
-from dragoman_training.recipe import Recipe, recipe_from_dict
-from dragoman_training.records import Observer
-from dragoman_training.run import train
-from dragoman_training.trainer import Trainer
+from dragoman_training.report.records import Observer
+from dragoman_training.train.checkpoint import Checkpoint, weights_of
+from dragoman_training.train.distributed import World
+from dragoman_training.train.run import train
+from dragoman_training.train.trainer import Trainer
 
 ALONE = World(0, 1, torch.device("cpu"))
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman_training.batching import epoch_batches
-from dragoman_training.joined import JoinedPairs
-from dragoman_training.token_store import TokenStore
-from dragoman_training.tokenizer import TokenizerSettings, train_tokenizer
+from dragoman_training.data.batching import epoch_batches
+from dragoman_training.data.joined import JoinedPairs
+from dragoman_training.data.token_store import TokenStore
+from dragoman_training.data.tokenizer import TokenizerSettings, train_tokenizer
 from test_data import quiet, recipe_for, store_of
 from test_tokenizer import SENTENCES, TRAINED
 from test_training import dragoman, losses, start, train, wait_until, weights
@@ -269,7 +269,7 @@ def test_a_run_of_a_version_without_the_setting_goes_on(tmp_path: Path) -> None:
 def test_prepared_data_does_not_depend_on_what_is_joined(
     tmp_path: Path, parallel_text: tuple[Path, Path]
 ) -> None:
-    from dragoman_training.prepare import prepare
+    from dragoman_training.data.prepare import prepare
 
     prepare(recipe_for(*parallel_text), tmp_path / "data", quiet)
     before = (tmp_path / "data" / "prepared.json").stat().st_mtime_ns

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_training.layout import Layout
+from dragoman_training.models.layout import Layout
 
 lengths = st.lists(st.integers(1, 9), min_size=1, max_size=6).map(torch.tensor)
 

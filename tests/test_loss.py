@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from dragoman_training import loss as loss_module
-from dragoman_training.loss import projected_loss
+from dragoman_training.train import loss as loss_module
+from dragoman_training.train.loss import projected_loss
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_training.groups import GroupKey, GroupWriter, load_groups
-from dragoman_training.joined import JoinedPairs
-from dragoman_training.mixture import Group, Mixture
-from dragoman_training.token_store import TokenStore
+from dragoman_training.data.groups import GroupKey, GroupWriter, load_groups
+from dragoman_training.data.joined import JoinedPairs
+from dragoman_training.data.mixture import Group, Mixture
+from dragoman_training.data.token_store import TokenStore
 from test_data import store_of
 
 WEIGHTS = st.floats(0.01, 5, allow_nan=False)

@@ -10,11 +10,11 @@ import pytest
 import sacrebleu
 
 from conftest import tiny_model
-from dragoman_training.checkpoint import Checkpoint, weights_of
+from dragoman_training.data.moses import MosesWords
 from dragoman_training.errors import CorpusError
-from dragoman_training.evaluation import measure
 from dragoman_training.files import staged_file
-from dragoman_training.moses import MosesWords
+from dragoman_training.train.checkpoint import Checkpoint, weights_of
+from dragoman_training.translate.evaluation import measure
 from test_evaluation import PAIR
 from test_training import dragoman, metrics, one_line, train
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dragoman_training.positions import sinusoids
+from dragoman_training.models.positions import sinusoids
 
 
 @pytest.mark.parametrize(("position", "i"), [(0, 0), (1, 0), (17, 3), (99, 15)])

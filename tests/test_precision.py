@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from conftest import tiny_model
-from dragoman_training.precision import choose_precision
+from dragoman_training.train.precision import choose_precision
 from test_training import RECIPE, dragoman, losses, train, weights
 
 CPU = torch.device("cpu")

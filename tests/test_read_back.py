@@ -14,15 +14,16 @@ from bundles import SAMPLE, checkpoint_of, export, ignore, seeded_model
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.graphs.precision import quantize_rows
 from dragoman_export.read_back import checkpoint_of_bundle
+from dragoman_export.source import origin_of
 from dragoman_export.texts import ParallelSample
-from dragoman_training.checkpoint import Checkpoint
-from dragoman_training.corpus import read_lines
+from dragoman_training.config.recipe import Recipe, recipe_from_dict
+from dragoman_training.data.corpus import read_lines
 from dragoman_training.errors import CheckpointError, RecipeError
-from dragoman_training.evaluation import translate
-from dragoman_training.recipe import Recipe, recipe_from_dict
-from dragoman_training.records import Observer, ValidationRecord
-from dragoman_training.run import train
-from dragoman_training.transformer import Transformer
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.report.records import Observer, ValidationRecord
+from dragoman_training.train.checkpoint import Checkpoint
+from dragoman_training.train.run import train
+from dragoman_training.translate.evaluation import translate
 from test_training import dragoman
 
 ARCHITECTURES: list[dict[str, Any]] = [
@@ -37,7 +38,7 @@ def bundle_of(model: Transformer, path: Path, precision: str, **more: Any) -> Pa
     recipe = {"model": asdict(model.settings), "data": {}}
     checkpoint = replace(checkpoint, config={**checkpoint.config, "recipe": recipe})
     settings = ExportSettings(name="x", precision=precision, licence="Apache-2.0", **more)
-    export_bundle(checkpoint, path, settings, SAMPLE, ignore)
+    export_bundle(origin_of(checkpoint), path, settings, SAMPLE, ignore)
     return path
 
 
@@ -115,7 +116,7 @@ def bundle(parallel_text: tuple[Path, Path], tmp_path: Path) -> Path:
     settings = ExportSettings(name="x", precision="int8", licence="Apache-2.0")
     source, target = (list(read_lines(path))[:40] for path in parallel_text)
     sample = ParallelSample(source, target)
-    export_bundle(final, tmp_path / "bundle", settings, sample, ignore)
+    export_bundle(origin_of(final), tmp_path / "bundle", settings, sample, ignore)
     return tmp_path / "bundle"
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman_training.config.recipe import load_recipe, recipe_from_dict
 from dragoman_training.errors import RecipeError
-from dragoman_training.recipe import load_recipe, recipe_from_dict
-from dragoman_training.settings import PRESETS
+from dragoman_training.models.settings import PRESETS
 
 MINIMAL = """
 [data]

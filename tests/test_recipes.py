@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman_training.architectures import build_model
-from dragoman_training.recipe import Recipe, load_recipe
+from dragoman_training.config.recipe import Recipe, load_recipe
+from dragoman_training.models.build import build_model
 
 DIRECTORY = Path(__file__).parent.parent / "recipes"
 RECIPES = sorted(DIRECTORY.glob("*.toml"))

@@ -20,18 +20,18 @@ from conftest import VOCABULARY, random_sources
 from dragoman_export.errors import ExportError
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.source import origin_of
-from dragoman_training.alignment import cross_attention
-from dragoman_training.architectures import build_model
-from dragoman_training.attention import record_attention
-from dragoman_training.batch import pad_sources
-from dragoman_training.checkpoint import Checkpoint, weights_of
+from dragoman_training.config.recipe import recipe_from_dict
+from dragoman_training.data.batch import pad_sources
+from dragoman_training.data.tokenizer import BEGIN, END, TokenizerPair
 from dragoman_training.errors import CheckpointError, CorpusError, RecipeError
-from dragoman_training.recipe import recipe_from_dict
-from dragoman_training.recurrent import RecurrentModel
-from dragoman_training.recurrent_layers import AttentiveDecoder, gru_cell
-from dragoman_training.search import beam_search, default_limit, greedy_search
-from dragoman_training.settings import RecurrentSettings
-from dragoman_training.tokenizer import BEGIN, END, TokenizerPair
+from dragoman_training.models.attention import record_attention
+from dragoman_training.models.build import build_model
+from dragoman_training.models.recurrent.layers import AttentiveDecoder, gru_cell
+from dragoman_training.models.recurrent.model import RecurrentModel
+from dragoman_training.models.settings import RecurrentSettings
+from dragoman_training.train.checkpoint import Checkpoint, weights_of
+from dragoman_training.translate.alignment import cross_attention
+from dragoman_training.translate.search import beam_search, default_limit, greedy_search
 from test_tokenizer import TRAINED
 from test_training import dragoman, losses, metrics, one_line, start, train, wait_until, weights
 from test_transformer import LENGTHS, TARGET_LENGTHS, grid

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dragoman_training.alignment import cross_attention
-from dragoman_training.checkpoint import Checkpoint, find_checkpoint
 from dragoman_training.errors import CorpusError
-from dragoman_training.logs import read_metrics
+from dragoman_training.report.logs import read_metrics
+from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
+from dragoman_training.translate.alignment import cross_attention
 
 pytestmark = pytest.mark.slow  # a whole training
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dragoman_training.recipe import TrainingSettings
-from dragoman_training.schedule import learning_rate
+from dragoman_training.config.recipe import TrainingSettings
+from dragoman_training.train.schedule import learning_rate
 
 
 @pytest.mark.parametrize("step", [1, 100, 3999, 4000, 4001, 100_000])

@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from conftest import random_sources, tiny_model
-from dragoman_training.batch import pad_sources
-from dragoman_training.search import (
+from dragoman_training.data.batch import pad_sources
+from dragoman_training.data.tokenizer import BEGIN, END
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.translate.search import (
     Hypothesis,
     beam_search,
     default_limit,
     greedy_search,
     length_score,
 )
-from dragoman_training.tokenizer import BEGIN, END
-from dragoman_training.transformer import Transformer
 
 CPU = torch.device("cpu")
 

@@ -13,8 +13,8 @@ from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.translator import Translator
 from dragoman_server.runtime import reference_search, scoring
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_training import search
-from dragoman_training.batch import pad_sources
+from dragoman_training.data.batch import pad_sources
+from dragoman_training.translate import search
 from engine_bundles import graph_bundle, one_lane
 
 NEAR = 1e-4

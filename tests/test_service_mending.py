@@ -15,7 +15,7 @@ from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.masks import MaskSet
 from dragoman_server.text.plan import Part, Planner, PlanOptions
 from dragoman_server.text.vocabulary import Vocabulary
-from dragoman_training.tokenizer import TokenizerSettings, train_tokenizer
+from dragoman_training.data.tokenizer import TokenizerSettings, train_tokenizer
 
 SENTENCES = [
     "The house cost 350 dollars and 1,250.50 euros in 2024.",

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_training.errors import CheckpointError, RecipeError
-from dragoman_training.tokenizer import (
+from dragoman_training.data.tokenizer import (
     UNKNOWN,
     Tokenizer,
     TokenizerPair,
     TokenizerSettings,
     train_tokenizer,
 )
+from dragoman_training.errors import CheckpointError, RecipeError
 
 SENTENCES = [
     f"the {thing} of number {n} is over there"

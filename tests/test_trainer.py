@@ -15,24 +15,24 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from conftest import tiny_model
-from dragoman_training import trainer as trainer_module
-from dragoman_training.attention import ScaledDotProductAttention
-from dragoman_training.batch import Batch, pad_sources
-from dragoman_training.batching import Position, batches_from
-from dragoman_training.checkpoint import Checkpoint
-from dragoman_training.distributed import World
-from dragoman_training.dropout import Dropout
+from dragoman_training.config.recipe import Recipe, recipe_from_dict
+from dragoman_training.data.batch import Batch, pad_sources
+from dragoman_training.data.batching import Position, batches_from
+from dragoman_training.data.prepare import PreparedData, load_prepared, prepare
 from dragoman_training.errors import DivergedError
-from dragoman_training.layers import FeedForward, Residual
-from dragoman_training.prepare import PreparedData, load_prepared, prepare
-from dragoman_training.recipe import Recipe, recipe_from_dict
-from dragoman_training.records import ValidationRecord
-from dragoman_training.schedule import learning_rate
-from dragoman_training.search import default_limit, greedy_search
-from dragoman_training.settings import TransformerSettings
-from dragoman_training.trainer import Trainer
-from dragoman_training.transformer import Embedding, Transformer
-from dragoman_training.validation import Validator
+from dragoman_training.models.attention import ScaledDotProductAttention
+from dragoman_training.models.dropout import Dropout
+from dragoman_training.models.layers import FeedForward, Residual
+from dragoman_training.models.settings import TransformerSettings
+from dragoman_training.models.transformer import Embedding, Transformer
+from dragoman_training.report.records import ValidationRecord
+from dragoman_training.train import trainer as trainer_module
+from dragoman_training.train.checkpoint import Checkpoint
+from dragoman_training.train.distributed import World
+from dragoman_training.train.schedule import learning_rate
+from dragoman_training.train.trainer import Trainer
+from dragoman_training.train.validation import Validator
+from dragoman_training.translate.search import default_limit, greedy_search
 
 CPU = torch.device("cpu")
 ALONE = World(0, 1, CPU)

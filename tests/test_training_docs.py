@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman_training.data_settings import CorpusSettings
-from dragoman_training.recipe import load_recipe
+from dragoman_training.config.data_settings import CorpusSettings
+from dragoman_training.config.recipe import load_recipe
 from test_corpora import numbered
 from test_training import dragoman
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_training.corpus import Pair
-from dragoman_training.errors import RecipeError
-from dragoman_training.placeholders import (
+from dragoman_training.data.corpus import Pair
+from dragoman_training.data.rules.placeholders import (
     MAX_PLACEHOLDERS,
     contains_placeholder,
     placeholder,
     replace_shared_spans,
 )
-from dragoman_training.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
+from dragoman_training.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
+from dragoman_training.errors import RecipeError
 from test_tokenizer import SENTENCES
 
 PLACEHOLDER = re.compile(r"⟨[1-9]⟩")
@@ -191,7 +191,7 @@ def test_digits_may_be_pieces_of_their_own() -> None:
 
 
 def test_vocabulary_and_variants_must_fit() -> None:
-    from dragoman_training.recipe import recipe_from_dict
+    from dragoman_training.config.recipe import recipe_from_dict
 
     table = {
         "data": {

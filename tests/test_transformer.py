@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from conftest import VOCABULARY, tiny_model
-from dragoman_training.attention import (
+from dragoman_training.models.attention import (
     KeysValues,
     MultiHeadAttention,
     ScaledDotProductAttention,
     record_attention,
 )
-from dragoman_training.layers import EncoderLayer, Residual
-from dragoman_training.settings import PRESETS, TransformerSettings
-from dragoman_training.transformer import Transformer
+from dragoman_training.models.layers import EncoderLayer, Residual
+from dragoman_training.models.settings import PRESETS, TransformerSettings
+from dragoman_training.models.transformer import Transformer
 
 LENGTHS = torch.tensor([5, 9, 1, 7])
 TARGET_LENGTHS = torch.tensor([6, 2, 8, 8])

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from conftest import random_sources, tiny_model
-from dragoman_training.batch import pad, pad_sources
-from dragoman_training.search import greedy_search
-from dragoman_training.tokenizer import BEGIN
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import pad, pad_sources
+from dragoman_training.data.tokenizer import BEGIN
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.translate.search import greedy_search
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 CPU = torch.device("cpu")

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from dragoman_training.corpus import Pair
-from dragoman_training.data_settings import WordSettings
+from dragoman_training.config.data_settings import WordSettings
+from dragoman_training.config.recipe import Recipe, recipe_from_dict
+from dragoman_training.data.corpus import Pair
+from dragoman_training.data.prepare import prepare
+from dragoman_training.data.preview import draw_examples
+from dragoman_training.data.rules.word_pairs import find_word_pairs
 from dragoman_training.errors import RecipeError
-from dragoman_training.prepare import prepare
-from dragoman_training.preview import draw_examples
-from dragoman_training.recipe import Recipe, recipe_from_dict
-from dragoman_training.word_pairs import find_word_pairs
 from test_data import quiet
 
 NOUNS = {"house": "casa", "dog": "cão", "sea": "mar", "Lisbon": "Lisboa", "VMware": "VMware"}
@@ -86,7 +86,7 @@ def test_only_so_many_are_found() -> None:
 
 def test_counting_in_chunks_is_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = found(PAIRS)
-    monkeypatch.setattr("dragoman_training.word_pairs._CHUNK", 50)
+    monkeypatch.setattr("dragoman_training.data.rules.word_pairs._CHUNK", 50)
     assert found(PAIRS) == whole
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import torch
 
-from dragoman_training.recipe import recipe_from_dict
-from dragoman_training.records import Observer, StepRecord
-from dragoman_training.run import train
+from dragoman_training.config.recipe import recipe_from_dict
+from dragoman_training.report.records import Observer, StepRecord
+from dragoman_training.train.run import train
 
 MAX_WORDS = 60
 

@@ -63,8 +63,8 @@ def export(
     from dragoman_export.source import origin_of
     from dragoman_export.texts import read_lexicon
     from dragoman_server.cli.describe import describe
-    from dragoman_training.checkpoint import Checkpoint, find_checkpoint
-    from dragoman_training.terminal import stage_bar
+    from dragoman_training.report.terminal import stage_bar
+    from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
 
     settings = export_settings(bundle, name, version, precision, keep_float32, licence)
     sample = _sample(checkpoint, source, reference, sentences, golden)
@@ -146,9 +146,9 @@ def distil(
 
     from dragoman_export.distil import distil
     from dragoman_export.errors import ExportError
-    from dragoman_training.corpus import ParallelText
+    from dragoman_training.data.corpus import ParallelText
     from dragoman_training.files import staged_text
-    from dragoman_training.terminal import progress_bar
+    from dragoman_training.report.terminal import progress_bar
 
     if output.is_dir() or not output.parent.is_dir():
         raise ExportError(f"{output}: not a file in a directory that exists")

@@ -91,7 +91,7 @@ def import_hf(
     from dragoman_export.hf.importer import ImportSettings, read_origin
     from dragoman_export.texts import read_lexicon, read_sample
     from dragoman_server.cli.describe import describe
-    from dragoman_training.terminal import stage_bar
+    from dragoman_training.report.terminal import stage_bar
 
     settings = export_settings(bundle, name, version, precision, keep_float32, licence)
     try:
@@ -130,7 +130,7 @@ def export_hf(
     from rich.markup import escape
 
     from dragoman_export.hf.exporter import write_directory
-    from dragoman_training.checkpoint import Checkpoint, find_checkpoint
+    from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
 
     loaded = Checkpoint.load(find_checkpoint(checkpoint))
     family = write_directory(loaded, directory)

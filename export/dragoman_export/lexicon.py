@@ -19,7 +19,7 @@ from dragoman_export.errors import ExportError
 from dragoman_export.progress import Watch
 from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
 from dragoman_server.runtime.arrays import Ints
-from dragoman_training.checks import at_least, at_most
+from dragoman_training.config.checks import at_least, at_most
 
 _CHUNK_LINKS = 2_000_000
 """Links of a chunk. What is made for one chunk at a time stays small beside what is kept of all."""

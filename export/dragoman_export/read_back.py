@@ -19,14 +19,14 @@ from dragoman_export.graphs.weights import LinearWeights, NormWeights, weights_f
 from dragoman_server.bundle.graph_io import DECODER, ENCODER
 from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.errors import BundleError
-from dragoman_training.architectures import settings_from_dict
-from dragoman_training.checkpoint import Checkpoint, weights_of
+from dragoman_training.data.tokenizer import TokenizerPair
 from dragoman_training.errors import CheckpointError
-from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward
-from dragoman_training.positions import LearnedPositions
-from dragoman_training.settings import TransformerSettings
-from dragoman_training.tokenizer import TokenizerPair
-from dragoman_training.transformer import Embedding, Transformer
+from dragoman_training.models.build import settings_from_dict
+from dragoman_training.models.layers import DecoderLayer, EncoderLayer, FeedForward
+from dragoman_training.models.positions import LearnedPositions
+from dragoman_training.models.settings import TransformerSettings
+from dragoman_training.models.transformer import Embedding, Transformer
+from dragoman_training.train.checkpoint import Checkpoint, weights_of
 
 Floats = npt.NDArray[np.float32]
 

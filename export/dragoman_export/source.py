@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from dragoman_export.errors import ExportError
 from dragoman_server.bundle.manifest import SpecialIds
-from dragoman_training.checkpoint import Checkpoint
-from dragoman_training.search import Ends
-from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_training.models.transformer import Transformer
+from dragoman_training.train.checkpoint import Checkpoint
+from dragoman_training.translate.search import Ends
 
 _PATHS = (
     *("train_source", "train_target", "valid_source", "valid_target"),

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dragoman_training.checkpoint import Checkpoint
+    from dragoman_training.train.checkpoint import Checkpoint
 
 CheckpointArgument = Annotated[
     Path,
@@ -55,11 +55,11 @@ def train(
 
     Example: dragoman train recipes/reverse.toml --output /tmp/reverse
     """
-    from dragoman_training.logs import MetricsLog, TensorBoardLog
-    from dragoman_training.recipe import load_recipe
-    from dragoman_training.records import Several
-    from dragoman_training.run import train as run_training
-    from dragoman_training.terminal import Terminal
+    from dragoman_training.config.recipe import load_recipe
+    from dragoman_training.report.logs import MetricsLog, TensorBoardLog
+    from dragoman_training.report.records import Several
+    from dragoman_training.report.terminal import Terminal
+    from dragoman_training.train.run import train as run_training
 
     loaded = load_recipe(recipe, settings or [])
     run = output or Path("runs") / recipe.stem
@@ -89,9 +89,9 @@ def data(
 
     Example: dragoman data recipes/en-pt.toml --set data.directory=/data --show 50
     """
-    from dragoman_training.preview import draw_examples
-    from dragoman_training.recipe import load_recipe
-    from dragoman_training.terminal import stage_bar
+    from dragoman_training.config.recipe import load_recipe
+    from dragoman_training.data.preview import draw_examples
+    from dragoman_training.report.terminal import stage_bar
 
     loaded = load_recipe(recipe, settings or [])
     with stage_bar(_console()) as watch:
@@ -138,11 +138,11 @@ def evaluate(
 
     from rich.markup import escape
 
-    from dragoman_training.corpus import ParallelText
+    from dragoman_training.data.corpus import ParallelText
     from dragoman_training.errors import CorpusError, StorageError
-    from dragoman_training.evaluation import measure, pick_device, translate
     from dragoman_training.files import write_text
-    from dragoman_training.terminal import progress_bar
+    from dragoman_training.report.terminal import progress_bar
+    from dragoman_training.translate.evaluation import measure, pick_device, translate
 
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise StorageError(f"{output}: not a file in a directory that exists")
@@ -214,9 +214,9 @@ def tokenize(
     """
     from rich.markup import escape
 
+    from dragoman_training.data.moses import MosesWords, tokenize_file
     from dragoman_training.errors import StorageError
-    from dragoman_training.moses import MosesWords, tokenize_file
-    from dragoman_training.terminal import progress_bar
+    from dragoman_training.report.terminal import progress_bar
 
     if output.is_dir() or not output.parent.is_dir():
         raise StorageError(f"{output}: not a file in a directory that exists")
@@ -242,8 +242,8 @@ def plot(
     Works while the run goes on, too.
     """
     from dragoman_training.errors import CheckpointError
-    from dragoman_training.logs import read_metrics
-    from dragoman_training.plots import draw_curves, save_figure
+    from dragoman_training.report.logs import read_metrics
+    from dragoman_training.report.plots import draw_curves, save_figure
 
     steps, validations = read_metrics(run)
     if not steps:
@@ -276,8 +276,8 @@ def attention(
 
     Example: dragoman attention runs/reverse "a b c d e f"
     """
-    from dragoman_training.alignment import cross_attention
-    from dragoman_training.plots import HeatMap, draw_attention, save_figure
+    from dragoman_training.report.plots import HeatMap, draw_attention, save_figure
+    from dragoman_training.translate.alignment import cross_attention
 
     loaded = _load(checkpoint)
     looked = cross_attention(
@@ -291,7 +291,7 @@ def attention(
 
 
 def _load(path: Path) -> "Checkpoint":
-    from dragoman_training.checkpoint import Checkpoint, find_checkpoint
+    from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
 
     return Checkpoint.load(find_checkpoint(path))
 

@@ -6,9 +6,9 @@ import numpy as np
 from torch import nn
 
 from dragoman_server.runtime.arrays import Floats
-from dragoman_training.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from dragoman_training.positions import LearnedPositions
-from dragoman_training.transformer import Embedding, Transformer
+from dragoman_training.models.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from dragoman_training.models.positions import LearnedPositions
+from dragoman_training.models.transformer import Embedding, Transformer
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman_export.errors import ExportError
-from dragoman_training.settings import TransformerSettings
+from dragoman_training.models.settings import TransformerSettings
 
 MARIAN, M2M100 = "marian", "m2m_100"
 CLASSES = {MARIAN: "MarianMTModel", M2M100: "M2M100ForConditionalGeneration"}

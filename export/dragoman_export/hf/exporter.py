@@ -25,12 +25,12 @@ from dragoman_export.hf.vocabularies import (
     TARGET_VOCABULARY,
     VOCABULARY,
 )
-from dragoman_training.checkpoint import Checkpoint
+from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer, TokenizerPair
 from dragoman_training.files import staged_directory
-from dragoman_training.positions import LearnedPositions
-from dragoman_training.settings import TransformerSettings
-from dragoman_training.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer, TokenizerPair
-from dragoman_training.transformer import Embedding, Transformer
+from dragoman_training.models.positions import LearnedPositions
+from dragoman_training.models.settings import TransformerSettings
+from dragoman_training.models.transformer import Embedding, Transformer
+from dragoman_training.train.checkpoint import Checkpoint
 
 _NAMES = {END: "</s>", UNKNOWN: "<unk>", BEGIN: "<s>", PAD: "<pad>"}
 _FIRST = {MARIAN: (END, UNKNOWN, BEGIN), M2M100: (BEGIN, PAD, END, UNKNOWN)}

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from dragoman_export.errors import ExportError
 from dragoman_export.hf.architecture import Architecture
-from dragoman_training.positions import WAVES
-from dragoman_training.settings import TransformerSettings
-from dragoman_training.transformer import Transformer
+from dragoman_training.models.positions import WAVES
+from dragoman_training.models.settings import TransformerSettings
+from dragoman_training.models.transformer import Transformer
 
 SHARED, PROJECTION, BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
 SIDES = {"source": "encoder", "target": "decoder"}

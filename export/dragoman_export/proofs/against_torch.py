@@ -11,10 +11,10 @@ from dragoman_export.errors import VerificationError
 from dragoman_export.progress import Watch
 from dragoman_server.bundle.graph_io import cross_caches
 from dragoman_server.runtime.graphs import Graphs
-from dragoman_training.attention import record_attention
-from dragoman_training.batch import pad_sources
-from dragoman_training.tokenizer import BEGIN
-from dragoman_training.transformer import Transformer
+from dragoman_training.data.batch import pad_sources
+from dragoman_training.data.tokenizer import BEGIN
+from dragoman_training.models.attention import record_attention
+from dragoman_training.models.transformer import Transformer
 
 TOLERANCE = 1e-4
 """Largest difference that a number may have, relative to the largest of its array if above 1."""

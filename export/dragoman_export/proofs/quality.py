@@ -13,8 +13,8 @@ from dragoman_server.engine.translator import Translator
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
-from dragoman_training.evaluation import measure
-from dragoman_training.tokenizer import END
+from dragoman_training.data.tokenizer import END
+from dragoman_training.translate.evaluation import measure
 
 MAX_BLEU_LOST = 0.3
 """Most BLEU that a bundle may lose against float32."""

@@ -1,4 +1,6 @@
-"""One step of beam search for many sentences at once, as ``dragoman_training.search`` defines it.
+"""One step of beam search for many sentences at once.
+
+``dragoman_training.translate.search`` defines it.
 
 Shapes: s sentences of the same beam, b hypotheses of each, k = 2b candidates.
 """

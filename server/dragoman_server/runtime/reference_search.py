@@ -1,7 +1,7 @@
 """Search over a bundle's graphs, plainly: what a faster engine must equal.
 
-The definitions are those of ``dragoman_training.search``. It replays a bundle's golden decodings
-and serves as the reference of tests; nothing here is made for speed.
+The definitions are those of ``dragoman_training.translate.search``. It replays a bundle's golden
+decodings and serves as the reference of tests; nothing here is made for speed.
 """
 
 import math

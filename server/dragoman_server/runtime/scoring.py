@@ -1,7 +1,7 @@
 """The rules that searches share: how a hypothesis is scored, and when a search may stop.
 
-Plain arithmetic over Python numbers. ``dragoman_training.search`` has the same rules, because
-training does not depend on the server; ``tests/test_search_equality.py`` compares the searches.
+Plain arithmetic over Python numbers. ``dragoman_training.translate.search`` has the same rules,
+because training does not depend on the server; ``test_search_equality.py`` compares the searches.
 """
 
 

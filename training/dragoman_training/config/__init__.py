@@ -1,0 +1,1 @@
+"""Recipes: all that defines a training run, read and checked."""

@@ -1,0 +1,61 @@
+"""A batch of sentence pairs as padded tensors, with the special tokens in place.
+
+Shapes: B pairs, S source positions, T target positions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman_training.data.token_store import TokenPair
+from dragoman_training.data.tokenizer import BEGIN, END, PAD
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    source_BS: Tensor
+    """The source and its end token."""
+    source_lengths_B: Tensor
+    input_BT: Tensor
+    """What the decoder is given: the begin token, then the target."""
+    label_BT: Tensor
+    """What it is to predict: the target, then its end token."""
+    target_lengths_B: Tensor
+
+    @classmethod
+    def of(cls, pairs: Sequence[TokenPair], device: torch.device) -> "Batch":
+        sources, inputs, labels = (
+            pad(sequences)
+            for sequences in (
+                [[*pair.source, END] for pair in pairs],
+                [[BEGIN, *pair.target] for pair in pairs],
+                [[*pair.target, END] for pair in pairs],
+            )
+        )
+        return cls(
+            source_BS=sources.to(device),
+            source_lengths_B=torch.tensor([len(p.source) + 1 for p in pairs], device=device),
+            input_BT=inputs.to(device),
+            label_BT=labels.to(device),
+            target_lengths_B=torch.tensor([len(p.target) + 1 for p in pairs], device=device),
+        )
+
+
+def pad_sources(
+    sources: Sequence[Sequence[int]], device: torch.device, end: int = END
+) -> tuple[Tensor, Tensor]:
+    """Source sentences without targets: their padded ids, end token included, and lengths."""
+    ids_BS = pad([[*source, end] for source in sources]).to(device)
+    return ids_BS, torch.tensor([len(source) + 1 for source in sources], device=device)
+
+
+def pad(sequences: Sequence[Sequence[int]]) -> Tensor:
+    """Sequences as the lines of a grid."""
+    longest = max(map(len, sequences))
+    grid = np.full((len(sequences), longest), PAD, np.int64)
+    for row, ids in zip(grid, sequences, strict=True):
+        row[: len(ids)] = ids
+    return torch.from_numpy(grid)

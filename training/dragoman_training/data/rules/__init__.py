@@ -1,0 +1,1 @@
+"""What is made of sentence pairs by rule: variants, placeholders, words, filters."""

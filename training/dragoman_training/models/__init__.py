@@ -1,0 +1,1 @@
+"""The models: the Transformer, and the recurrent ones that it replaced."""

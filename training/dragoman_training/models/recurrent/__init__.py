@@ -1,0 +1,1 @@
+"""Encoder-decoders of gated recurrent units."""

@@ -1,0 +1,127 @@
+"""The settings of the models that can be trained, and the sizes of Transformers with a name."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dragoman_training.config.checks import at_least, literals, probability
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerSettings:
+    """What defines the architecture, apart from the vocabulary.
+
+    The defaults are the paper's base model.
+    """
+
+    kind: Literal["transformer"] = "transformer"
+    width: int = 512
+    """d_model: the width of every token's vector between layers."""
+    heads: int = 8
+    feed_forward: int = 2048
+    """d_ff: the width inside the feed-forward networks."""
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    dropout: float = 0.1
+    """On each sublayer's output and on the sum of embedding and position."""
+    attention_dropout: float = 0.0
+    """On the attention weights."""
+    activation_dropout: float = 0.0
+    """Inside the feed-forward network."""
+    activation: Literal["relu", "gelu", "swish"] = "relu"
+    norm: Literal["pre", "post"] = "post"
+    positions: Literal["sinusoidal", "marian", "m2m100", "learned"] = "sinusoidal"
+    """``sinusoidal`` is the paper's; ``marian`` and ``m2m100`` are waves as models there have them,
+    for those that are to go there (``dragoman export-hf``)."""
+    max_length: int = 256
+    """Positions of either side, the end token included: the longest sentence the model takes."""
+    tied_embeddings: Literal["all", "target", "none"] = "all"
+    """Matrices that are one: source, target and output; target and output; or each its own."""
+    scale_embeddings: bool = True
+    """Multiply embeddings by the square root of the width."""
+    output_bias: bool = False
+
+    def __post_init__(self) -> None:
+        literals(self)
+        for name in ("width", "heads", "feed_forward", "encoder_layers", "decoder_layers"):
+            at_least(1, name, getattr(self, name))
+        at_least(2, "max_length", self.max_length)
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            probability(name, getattr(self, name))
+        if self.width % self.heads:
+            raise ValueError(
+                f"width is {self.width} and heads is {self.heads}: "
+                "the width must be a multiple of the heads"
+            )
+        least = {"sinusoidal": 2, "marian": 2, "m2m100": 4}
+        if self.positions in least and (self.width % 2 or self.width < least[self.positions]):
+            raise ValueError(
+                f"width is {self.width}: {self.positions} positions need an even width, "
+                f"at least {least[self.positions]}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentSettings:
+    """An encoder-decoder of gated recurrent units: what translation was before the Transformer."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    attention: Literal["none", "additive"] = "additive"
+    """What the decoder sees of the source: one vector for all of it (Cho et al., 2014), or the
+    words that it looks at for each of its own (Bahdanau et al., 2015)."""
+    width: int = 512
+    """Of the decoder's state, and of each of the encoder's two directions."""
+    embedding: int = 256
+    """The width of a token's vector, before the encoder and before the output."""
+    layers: int = 1
+    """Of the encoder, and of the decoder."""
+    dropout: float = 0.1
+    """On embeddings, between layers, and before the output."""
+    max_length: int = 256
+    """The longest sentence of either side, the end token included."""
+    tied_embeddings: Literal["all", "target", "none"] = "all"
+    """Matrices that are one: source, target and output; target and output; or each its own."""
+    output_bias: bool = False
+
+    def __post_init__(self) -> None:
+        literals(self)
+        for name in ("width", "embedding", "layers"):
+            at_least(1, name, getattr(self, name))
+        at_least(2, "max_length", self.max_length)
+        probability("dropout", self.dropout)
+
+
+ModelSettings = TransformerSettings | RecurrentSettings
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {
+        "width": 128,
+        "heads": 4,
+        "feed_forward": 256,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+    },
+    "small": {
+        "width": 256,
+        "heads": 4,
+        "feed_forward": 1024,
+        "encoder_layers": 4,
+        "decoder_layers": 4,
+    },
+    "base": {
+        "width": 512,
+        "heads": 8,
+        "feed_forward": 2048,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.1,
+    },
+    "big": {
+        "width": 1024,
+        "heads": 16,
+        "feed_forward": 4096,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "dropout": 0.3,
+    },
+}
+"""``base`` and ``big`` are rows of the paper's table 3; ``small`` and ``tiny`` suit a CPU."""

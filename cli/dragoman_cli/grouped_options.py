@@ -21,7 +21,7 @@ def grouped(command: Callable[..., R]) -> Callable[..., R]:
     @wraps(command)
     def run(*args: Any, **flags: Any) -> R:
         made = {
-            name: kind(**{field.name: flags.pop(field.name) for field in fields(kind)})
+            name: kind(**{f.name: flags.pop(f.name) for f in fields(kind) if f.name in flags})
             for name, kind in groups.items()
         }
         return command(*args, **flags, **made)

@@ -1,4 +1,4 @@
-"""The Python SDK of Dragoman, and the ``dragoman`` command.
+"""The Python SDK of Dragoman.
 
 from dragoman_client import Client
 
@@ -82,10 +82,10 @@ _MODULES = (
     "_results",
     "_retries",
 )
-"""Where they are; loaded when the first is asked for.
+"""The modules that have the public names; loaded when the first name is asked for.
 
-gRPC comes with them, and reads its settings when it is loaded. The command is in this package too,
-and has some for it.
+gRPC comes with them, and reads its settings when it is loaded: the ``dragoman`` command has some
+for it.
 """
 
 

@@ -69,7 +69,7 @@ class AsyncMany:
                 if error is None and self._is_read and self._window.is_empty:
                     break
                 if error is not None and is_of_one_item(error) and not (alone and answered):
-                    self._find_out_whose(error, alone)
+                    self._window.find_out_whose(error, alone)
                     while (ready := self._window.next_result()) is not None:
                         await self._tell()
                         yield ready
@@ -100,14 +100,6 @@ class AsyncMany:
     def _answer(self, number: int, found: Translation | CallError) -> None:
         self._interruptions.answered()
         self._window.answer(number, not_text(self._window.text(number)) or found)
-
-    def _find_out_whose(self, error: CallError, alone: bool) -> None:
-        """An item ended the stream: that which was alone in it, or any of those without answer."""
-        if alone:
-            error.field = error.field or "text"
-            self._window.blame(error)
-        elif not self._window.suspect_all():
-            raise error
 
     async def _wait_or_raise(self, error: CallError) -> None:
         delay = self._interruptions.delay(error, time.monotonic())

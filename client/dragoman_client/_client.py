@@ -8,10 +8,10 @@ from typing import TypeVar
 import grpc
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_client import _results
-from dragoman_client._connection import HEALTH, TLS, Endpoint, checked_timeout, open_channels
-from dragoman_client._errors import CallError, TimedOutError
+from dragoman_client._base import ClientBase
+from dragoman_client._connection import TLS, open_channels
+from dragoman_client._errors import CallError
 from dragoman_client._many import Many
 from dragoman_client._messages import RequestBuilder
 from dragoman_client._options import Options
@@ -22,7 +22,7 @@ from dragoman_client._statuses import from_rpc_error
 R = TypeVar("R")
 
 
-class Client:
+class Client(ClientBase[grpc.Channel]):
     """Calls servers of Dragoman.
 
         with Client("localhost:50051") as client:
@@ -40,9 +40,7 @@ class Client:
         timeout: float = 60.0,
         retries: Retries = Retries(),  # noqa: B008 - frozen
     ) -> None:
-        self._channels = open_channels(Endpoint(addresses or ("localhost:50051",), tls, key))
-        self._timeout = checked_timeout(timeout)
-        self._retries = retries
+        super().__init__(addresses, tls, key, timeout, retries, open_channels)
 
     def __enter__(self) -> "Client":
         return self
@@ -56,6 +54,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
+        """Close all connections; calls are not possible any more."""
         for channel in self._channels.take_all():
             channel.close()
 
@@ -104,9 +103,9 @@ class Client:
         timeout: float | None = None,
         ended: Callable[[Translation], None] | None = None,
     ) -> Iterator[str]:
-        """Pieces of the translation as they come; together they are the translation.
+        """Yield pieces of the translation as they come; together they are the translation.
 
-        ``ended`` is given the whole of it, with score and counts, after the last piece.
+        ``ended`` is called with the whole translation, with score and counts, after the last piece.
         """
         request = RequestBuilder(source, target, model, options).stream(text)
         until = self._until(timeout)
@@ -141,19 +140,16 @@ class Client:
         options: Options | None = None,
         window: int = 256,
     ) -> Iterator[Translation | CallError]:
-        """Translate any number of texts, in their order, with so many under way as the window.
+        """Translate any number of texts, and yield the results in their order.
 
-        A text that fails gives its error in its place, and the others go on. A server that goes
-        away is waited for, or another one asked; nothing is lost or comes twice. ``texts`` is
+        At most ``window`` texts are under way. A text that fails gives its error in its place, and
+        the others go on. A server that goes away is waited for, or another one asked; nothing is
+        lost or comes twice. ``texts`` is
         read in a thread of its own, as far ahead as the window.
         """
         builder = RequestBuilder(source, target, model, options)
         many = Many(texts, builder, window, self._retries)
-        return many.results(
-            lambda requests: self._stub().TranslateBulk(
-                requests, metadata=self._channels.endpoint.metadata(), wait_for_ready=False
-            )
-        )
+        return many.results(self._open_bulk)
 
     def score(
         self,
@@ -166,7 +162,7 @@ class Client:
         token_scores: bool = False,
         timeout: float | None = None,
     ) -> list[Score]:
-        """How probable translations are: pairs of a sentence and its translation."""
+        """Score pairs of a sentence and its translation: how probable is each translation?"""
         request = RequestBuilder(source, target, model, None).score(
             pairs, length_penalty, token_scores
         )
@@ -178,20 +174,19 @@ class Client:
         return [_results.score(message) for message in response.scores]
 
     def models(self, *, timeout: float | None = None) -> list[Model]:
-        """What the server has loaded."""
+        """Return the models that a server has loaded."""
         response: pb.ListModelsResponse = self._call(
             lambda stub, **more: stub.ListModels(pb.ListModelsRequest(), **more), timeout
         )
         return [_results.model(message) for message in response.models]
 
     def health(self, *, timeout: float | None = None) -> bool:
-        """Whether the server takes requests. One that can't be reached raises."""
-        check = self._channels.next().unary_unary(HEALTH)
+        """Ask whether a server takes requests. Raises where none can be reached."""
         try:
-            answer: bytes = check(b"", **self._with(self._until(timeout)))
+            answer: bytes = self._check_health(timeout)
         except grpc.RpcError as error:
             raise from_rpc_error(error) from None
-        return answer == _SERVING
+        return self._is_serving(answer)
 
     def _call(self, call: Callable[..., R], timeout: float | None) -> R:
         until = self._until(timeout)
@@ -204,24 +199,4 @@ class Client:
                 attempt += 1
 
     def _wait_or_raise(self, error: CallError, attempt: int, until: float) -> None:
-        delay = self._retries.delay(error, attempt, until - time.monotonic())
-        if delay is None:
-            raise error from None
-        time.sleep(delay)
-
-    def _stub(self) -> TranslationServiceStub:
-        return TranslationServiceStub(self._channels.next())
-
-    def _until(self, timeout: float | None) -> float:
-        return time.monotonic() + (self._timeout if timeout is None else checked_timeout(timeout))
-
-    def _with(self, until: float) -> dict[str, object]:
-        """What goes along with a call."""
-        left = until - time.monotonic()
-        if left <= 0:
-            raise TimedOutError("there was no time left for the call")
-        return {"timeout": left, "metadata": self._channels.endpoint.metadata()}
-
-
-_SERVING = b"\x08\x01"
-"""grpc.health.v1.HealthCheckResponse with status SERVING, without a package for two messages."""
+        time.sleep(self._delay(error, attempt, until))

@@ -29,8 +29,8 @@ _CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),
 ]
-_LONGEST_TIMEOUT = 1e6
-"""Seconds; gRPC takes a much longer one for one that has passed."""
+_MAX_TIMEOUT = 1e6
+"""Seconds; gRPC takes a much longer timeout for one that has passed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,9 @@ class TLS:
     """A connection that is encrypted, to a server that proves its name."""
 
     root_certificates: os.PathLike[str] | str | None = None
-    """PEM; None: those that the system trusts."""
+    """PEM file of the certificates to trust; None for those that the system trusts."""
     server_name: str | None = None
-    """Which name the certificate must have, where it is not that of the address."""
+    """Name that the certificate must have, where it is not that of the address."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,11 @@ class Endpoint:
     """Where servers are, and how to speak to them."""
 
     addresses: tuple[str, ...]
+    """HOST:PORT of each server; they are used in turns."""
     tls: TLS | None
+    """How to encrypt; None for a connection that is not encrypted."""
     key: str | None
+    """Secret by which the server knows the client."""
 
     def __post_init__(self) -> None:
         if not self.addresses:
@@ -87,7 +90,7 @@ class Endpoint:
         return grpc.ssl_channel_credentials(pem)
 
     def metadata(self) -> list[tuple[str, str]]:
-        """Of one call. Each has an id, under which the server's log has it."""
+        """Return the metadata of one call, with an id under which the server's log has it."""
         found = [("x-request-id", os.urandom(8).hex())]
         if self.key:
             found.append(("authorization", f"Bearer {self.key}"))
@@ -95,7 +98,7 @@ class Endpoint:
 
 
 class Channels(Generic[C]):
-    """One for each address, used in turns.
+    """A channel for each address, used in turns.
 
     They are opened when the first is used: one of an event loop can't be before the loop runs.
     """
@@ -109,6 +112,7 @@ class Channels(Generic[C]):
         self._is_closed = False
 
     def next(self) -> C:
+        """Return the channel whose turn it is."""
         with self._opening:
             if self._is_closed:
                 raise ConfigurationError("the client is closed")
@@ -118,7 +122,7 @@ class Channels(Generic[C]):
             return next(self._turns)
 
     def take_all(self) -> list[C]:
-        """Those that are open, to be closed."""
+        """Return the channels that are open, to be closed."""
         with self._opening:
             self._is_closed = True
             taken, self._opened = self._opened, []
@@ -141,8 +145,9 @@ def _open(endpoint: Endpoint, insecure: Callable[..., C], secure: Callable[..., 
 
 
 def checked_timeout(seconds: float) -> float:
-    if not 0 < seconds <= _LONGEST_TIMEOUT:
+    """Return a timeout that gRPC understands. Raises ``ConfigurationError`` for another."""
+    if not 0 < seconds <= _MAX_TIMEOUT:
         raise ConfigurationError(
-            f"timeout is {seconds}: it must be above 0, and at most {_LONGEST_TIMEOUT:.0f} seconds"
+            f"timeout is {seconds}: it must be above 0, and at most {_MAX_TIMEOUT:.0f} seconds"
         )
     return seconds

@@ -22,7 +22,7 @@ from grpc import StatusCode
 
 class DragomanError(Exception):
     exit_code = 2
-    """Of the command, when this ends it."""
+    """Exit code of the command, where this ends it."""
 
 
 class ConfigurationError(DragomanError, ValueError):
@@ -45,15 +45,15 @@ class CallError(DragomanError):
         super().__init__(message)
         self.message = message
         self.code = code
-        """Of gRPC."""
+        """Status code of gRPC."""
         self.reason = reason
-        """Stable, for programs; docs/wire.md has all."""
+        """Why the call failed, in a word for programs; docs/wire.md lists all."""
         self.field = field
-        """Of the request, where one is wrong."""
+        """Field of the request that is wrong; empty where none is."""
         self.retry_after = retry_after
-        """Seconds, where the server says when to come back."""
+        """Seconds after which to come back, where the server says so."""
         self.request_id = request_id
-        """Under which the server's log has more."""
+        """Id of the call, under which the server's log has more."""
 
 
 class InvalidRequestError(CallError):

@@ -69,7 +69,8 @@ class Many:
                 if error is None and self._is_done():
                     break
                 if error is not None and is_of_one_item(error) and not (alone and answered):
-                    self._find_out_whose(error, alone)
+                    with self._changed:
+                        self._window.find_out_whose(error, alone)
                     yield from self._ready()
                 elif error is not None or not (alone and answered):
                     self._wait_or_raise(error or ended_early())
@@ -128,15 +129,6 @@ class Many:
     def _sends_alone(self) -> bool:
         with self._changed:
             return self._window.has_suspects
-
-    def _find_out_whose(self, error: CallError, alone: bool) -> None:
-        """An item ended the stream: that which was alone in it, or any of those without answer."""
-        with self._changed:
-            if alone:
-                error.field = error.field or "text"
-                self._window.blame(error)
-            elif not self._window.suspect_all():
-                raise error
 
     def _wait_or_raise(self, error: CallError) -> None:
         delay = self._interruptions.delay(error, time.monotonic())

@@ -46,6 +46,7 @@ class RequestBuilder:
         return self.options.to_message() if self.options else None
 
     def translate(self, texts: Sequence[str]) -> pb.TranslateRequest:
+        """Return the request for some texts."""
         if isinstance(texts, str):
             raise ConfigurationError("texts is one text: give a list, or call translate")
         texts = list(texts)
@@ -54,6 +55,7 @@ class RequestBuilder:
         return pb.TranslateRequest(texts=texts, **self._chosen(), options=self._message())
 
     def stream(self, text: str) -> pb.TranslateStreamRequest:
+        """Return the request for a text that is streamed."""
         _check_text("text", text)
         return pb.TranslateStreamRequest(text=text, **self._chosen(), options=self._message())
 
@@ -62,7 +64,7 @@ class RequestBuilder:
             raise ConfigurationError(f"a text is {type(text).__name__}, not str")
 
     def item(self, number: int, text: str, *, first: bool) -> pb.TranslateBulkRequest:
-        """Of a stream; only the first says how. What is no text keeps its place, and is empty."""
+        """Return an item of a stream; only the first says how. What is no text is sent empty."""
         sent = "" if not_text(text) else text
         if not first:
             return pb.TranslateBulkRequest(id=str(number), text=sent)
@@ -87,7 +89,7 @@ class RequestBuilder:
 
 
 def result(response: pb.TranslateBulkResponse) -> Translation | CallError:
-    """Of an item of a stream."""
+    """Return what an item of a stream came to."""
     if response.WhichOneof("result") == "error":
         return from_status(response.error)
     return translation(response.translation)
@@ -107,7 +109,7 @@ def is_of_one_item(error: CallError) -> bool:
 
 
 def not_text(text: str | None) -> InvalidRequestError | None:
-    """The error of an item that can't be sent."""
+    """Return the error of an item that can't be sent; None where it can."""
     if text is None or _is_text(text):
         return None
     return InvalidRequestError(

@@ -1,4 +1,4 @@
-"""How to translate, as the SDK has it."""
+"""Options of a call: how to translate, and what else to return."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,30 +12,39 @@ class Sampling:
     """Draw tokens instead of taking the best."""
 
     temperature: float | None = None
+    """Factor that flattens (above 1) or sharpens (below 1) the probabilities."""
     top_k: int | None = None
+    """Draw from this many of the most probable tokens; 0 for all."""
     top_p: float | None = None
+    """Draw from the fewest tokens that have this much probability together."""
     seed: int | None = None
-    """Repeats the same draws, whatever else the server does."""
+    """Number that settles the draws: the same one repeats them, whatever else the server does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What is None is left to the server."""
+    """How to translate. What is None is left to the server."""
 
     beam_size: int | None = None
-    """1 is greedy search."""
+    """Hypotheses that the search keeps at a time; 1 is greedy search."""
     alternatives: int | None = None
-    """Translations of each sentence, at most the beam."""
+    """Translations to return of each sentence, at most ``beam_size``."""
     length_penalty: float | None = None
+    """Exponent of the length that a log-probability is divided by to give a score."""
     sampling: Sampling | None = None
+    """Draw tokens instead of searching for the best."""
     repetition_penalty: float | None = None
+    """Factor above 1 that makes tokens less probable that have occurred already."""
     no_repeat_ngram_size: int | None = None
+    """Tokens in a row that may not occur twice; 0 for no limit."""
     suppressed_pieces: Sequence[str] = ()
     """Pieces of the model's vocabulary that must not occur."""
     target_prefix: str | None = None
-    """How the translation begins; for a text of one sentence."""
+    """Text that the translation begins with; for a text of one sentence."""
     min_tokens: int | None = None
+    """Least tokens of each translated sentence, its end token not counted."""
     max_tokens: int | None = None
+    """Most tokens of each translated sentence, its end token included."""
     split_overlong: bool | None = None
     """False: a sentence that is longer than the model takes is an error."""
     split_sentences: bool | None = None
@@ -47,11 +56,14 @@ class Options:
     replace_unknown: bool | None = None
     """False: an unknown token of a translation is left out, and not replaced by a source word."""
     token_scores: bool = False
+    """Also return each token with its log-probability."""
     alignment: bool = False
+    """Also return which source tokens each target token was translated from."""
     timing: bool = False
+    """Also return where the time went."""
 
     def to_message(self) -> pb.Options:
-        """Raises ``ConfigurationError`` for what the wire can't carry; the rest is the server's."""
+        """Return the message. Raises ``ConfigurationError`` for what the wire can't carry."""
         message = pb.Options()
         for name in _PLAIN:
             _set(message, name, getattr(self, name))
@@ -89,4 +101,4 @@ _PLAIN = (
     *("split_sentences", "keep_untranslatable", "mend", "replace_unknown"),
     *("token_scores", "alignment", "timing"),
 )
-"""What has the same name and type on the wire."""
+"""Options that have the same name and type on the wire."""

@@ -8,103 +8,153 @@ from dragoman.v1 import translation_pb2 as pb
 
 
 class FinishReason(Enum):
+    """Why a translation ended."""
+
     END = "end"
-    """The model ended the sentence."""
+    """The model ended the translation."""
     LENGTH = "length"
-    """It was ended at the maximum length."""
+    """The translation reached its maximum length."""
 
 
 @dataclass(frozen=True)
 class Token:
+    """A token of a translation."""
+
     piece: str
-    """As the vocabulary has it; "▁" stands for a space."""
+    """Spelling of the token in the vocabulary; "▁" stands for a space."""
     log_prob: float
+    """Natural logarithm of the token's probability."""
 
 
 @dataclass(frozen=True)
 class Alignment:
+    """Which source tokens each target token was translated from; the end token is the last."""
+
     source_pieces: tuple[str, ...]
+    """Spellings of the source tokens."""
     target_pieces: tuple[str, ...]
+    """Spellings of the target tokens."""
     weights: tuple[tuple[float, ...], ...]
-    """For each target piece, how much it looked at each source piece."""
+    """For each target token, how much it looked at each source token; each row sums to 1."""
 
 
 @dataclass(frozen=True)
 class Alternative:
+    """Another translation of a sentence."""
+
     text: str
     score: float
+    """Log-probability divided by the length; nearer to 0 is better."""
     log_prob: float
+    """Natural logarithm of the translation's probability."""
     finish_reason: FinishReason
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A sentence: where it stands in the source and in the translation, in characters."""
+    """A sentence of a text, and its translation."""
 
     source: slice
+    """Where the sentence stands in the text, in characters."""
     target: slice
+    """Where its translation stands in the translated text, in characters."""
     score: float
+    """Log-probability divided by the length; nearer to 0 is better."""
     log_prob: float
+    """Natural logarithm of the translation's probability."""
     finish_reason: FinishReason
     source_tokens: int
+    """Tokens of the sentence, its end token not counted."""
     target_tokens: int
+    """Tokens of the translation, its end token not counted."""
     tokens: tuple[Token, ...] = ()
+    """Tokens of the translation, the end token last; with ``Options.token_scores``."""
     alignment: Alignment | None = None
+    """Which source tokens its tokens come from; with ``Options.alignment``."""
     alternatives: tuple[Alternative, ...] = ()
+    """Best translations, best first; with ``Options.alternatives``."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds, on the server."""
+    """Where the time of a call went on the server, in seconds."""
 
     prepare: float
+    """Seconds of splitting and tokenizing."""
     queue: float
+    """Seconds until the slowest sentence got its rows."""
     first_token: float
+    """Seconds from there to its first token."""
     decode: float
+    """Seconds from its first token to its last."""
     total: float
+    """Seconds from the request's arrival to the response."""
     encode: float = 0.0
-    """The encoder's part of ``first_token``."""
+    """Seconds of ``first_token`` that the encoder took."""
 
 
 @dataclass(frozen=True)
 class Translation:
+    """A text that was translated."""
+
     text: str
     score: float
-    """Log-probability by length; nearer to 0 is surer."""
+    """Mean of the sentences' scores, weighted by their tokens; nearer to 0 is better."""
     finish_reason: FinishReason
+    """LENGTH where any sentence reached its maximum length."""
     source_tokens: int
+    """Tokens of all sentences."""
     target_tokens: int
+    """Tokens of all translated sentences."""
     model: str
+    """Name of the model that translated."""
     segments: tuple[Segment, ...]
+    """Sentences in their order; what is between them is as it was."""
     timing: Timing | None = None
+    """Where the time went; with ``Options.timing``."""
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
-        """Of a text of one sentence; a text of more has them in its segments."""
+        """Translations of a text of one sentence; a text of more has them in its segments."""
         return self.segments[0].alternatives if len(self.segments) == 1 else ()
 
 
 @dataclass(frozen=True)
 class Score:
+    """How probable a model finds a translation."""
+
     score: float
+    """Log-probability divided by the length; nearer to 0 is better."""
     log_prob: float
+    """Natural logarithm of the translation's probability, its end included."""
     source_tokens: int
+    """Tokens of the sentence, its end token not counted."""
     target_tokens: int
+    """Tokens of the translation, its end token not counted."""
     tokens: tuple[Token, ...] = ()
+    """Tokens of the translation, the end token last; where they were asked for."""
 
 
 @dataclass(frozen=True)
 class Model:
+    """A model that a server has loaded."""
+
     name: str
     version: str
     source_language: str
     target_language: str
     precision: str
+    """float32, int8 or float16."""
     device: str
+    """cpu or cuda."""
     max_source_tokens: int
+    """Most tokens of a sentence, its end token included."""
     max_target_tokens: int
+    """Most tokens of a translated sentence, its end token included."""
     max_beam_size: int
+    """Largest beam that a call may ask for."""
     rows: int
+    """Sentences, or hypotheses of beams, that are decoded at a time."""
     licence: str
 
 

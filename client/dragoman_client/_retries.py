@@ -7,29 +7,30 @@ from dragoman_client._errors import CallError, ConfigurationError, OverloadedErr
 
 @dataclass(frozen=True, kw_only=True)
 class Retries:
-    """Only what a later try can mend is tried again: a full queue, a server that is not there."""
+    """When calls are tried again: only where a later try can help, as with a full queue."""
 
     attempts: int = 5
-    """In all; 1: no retries."""
+    """Attempts of a call, the first included; 1 for no retries."""
     first_delay: float = 0.1
     """Seconds before the second attempt; doubled for each further one."""
-    longest_delay: float = 10.0
+    max_delay: float = 10.0
+    """Most seconds between two attempts, beside what the server asks for."""
     outage: float = 60.0
     """Seconds for which ``translate_many`` waits for a server that was there, and went away."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise ConfigurationError(f"attempts is {self.attempts}: it must be at least 1")
-        if not 0 < self.first_delay <= self.longest_delay:
+        if not 0 < self.first_delay <= self.max_delay:
             raise ConfigurationError(
-                f"first_delay is {self.first_delay}: it must be above 0 and at most longest_delay, "
-                f"{self.longest_delay}"
+                f"first_delay is {self.first_delay}: it must be above 0 and at most max_delay, "
+                f"{self.max_delay}"
             )
         if not self.outage >= 0:
             raise ConfigurationError(f"outage is {self.outage}: it must be at least 0")
 
     def delay(self, error: CallError, attempt: int, remaining: float) -> float | None:
-        """Seconds to wait after this attempt, the first being 1; None: it is of no use.
+        """Return the seconds to wait after this attempt, the first being 1; None for no more.
 
         The server's own word counts, where it has said when to come back.
         """
@@ -39,7 +40,7 @@ class Retries:
         return wait if wait < remaining else None
 
     def delay_in_outage(self, error: CallError, attempt: int, lasted: float) -> float | None:
-        """The same, of a stream that was interrupted so many seconds ago."""
+        """Return the same for a stream that was interrupted so many seconds ago."""
         if self.attempts == 1 or not is_passing(error):
             return None
         wait = self._wait(error, attempt)
@@ -49,7 +50,7 @@ class Retries:
         import random  # only here: the SDK is to be quick to import
 
         doublings = min(attempt - 1, 60)  # an outage may be long, and a float has an end
-        step = min(self.longest_delay, self.first_delay * 2.0**doublings)
+        step = min(self.max_delay, self.first_delay * 2.0**doublings)
         # Clients that were refused together should not come back together.
         return (error.retry_after or 0.0) + random.uniform(0.5, 1.0) * step  # noqa: S311
 
@@ -60,7 +61,7 @@ class Interruptions:
     def __init__(self, retries: Retries) -> None:
         self._retries = retries
         self._was_there = False
-        """A server of ours has answered at all; else the address may be wrong, which can't wait."""
+        """Whether a server of ours has answered at all; else the address may be wrong."""
         self._attempt = 1
         self._since: float | None = None
 
@@ -70,7 +71,7 @@ class Interruptions:
         self._since = None
 
     def delay(self, error: CallError, now: float) -> float | None:
-        """Seconds until the next attempt; None: it is of no use."""
+        """Return the seconds until the next attempt; None where it is of no use."""
         self._was_there = self._was_there or bool(error.reason)
         if self._since is None:
             self._since = now

@@ -23,7 +23,7 @@ server has said it."""
 
 
 def from_rpc_error(error: Any) -> CallError:
-    """From what a call of gRPC raised, sync or async."""
+    """Return the exception for what a call of gRPC raised, sync or async."""
     code, message = error.code(), error.details() or ""
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in message:
         return InvalidRequestError(
@@ -45,6 +45,7 @@ def from_rpc_error(error: Any) -> CallError:
 
 
 def from_status(status: Status) -> CallError:
+    """Return the exception for a status with its details."""
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
     info = _find(status.details, ErrorInfo)
     request = _find(status.details, BadRequest)
@@ -60,7 +61,7 @@ def from_status(status: Status) -> CallError:
 
 
 def _find(details: Iterable[Any], kind: Any) -> Any:
-    """The detail of this kind, if there is one."""
+    """Return the detail of this kind, if there is one."""
     for packed in details:
         if packed.Is(kind.DESCRIPTOR):
             found = kind()

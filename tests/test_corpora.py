@@ -16,7 +16,8 @@ from dragoman_training.config.recipe import Recipe, load_recipe, recipe_from_dic
 from dragoman_training.data.corpus import LabelledText, Pair, ParallelText
 from dragoman_training.data.examples import CorpusReader, CorpusReport, Example
 from dragoman_training.data.joined import JoinedPairs
-from dragoman_training.data.prepare import PreparedData, load_prepared, prepare
+from dragoman_training.data.prepare import prepare
+from dragoman_training.data.prepared import PreparedData, load_prepared
 from dragoman_training.errors import CorpusError, RecipeError
 from dragoman_training.report.records import Observer
 from dragoman_training.train.run import train

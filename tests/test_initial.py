@@ -11,7 +11,8 @@ import torch
 
 from dragoman_export.source import provenance
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
-from dragoman_training.data.prepare import PreparedData, load_prepared, prepare
+from dragoman_training.data.prepare import prepare
+from dragoman_training.data.prepared import PreparedData, load_prepared
 from dragoman_training.errors import CheckpointError, RecipeError
 from dragoman_training.report.records import Observer
 from dragoman_training.train.checkpoint import Checkpoint, weights_of

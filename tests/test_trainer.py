@@ -18,7 +18,8 @@ from conftest import tiny_model
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
 from dragoman_training.data.batch import Batch, pad_sources
 from dragoman_training.data.batching import Position, batches_from
-from dragoman_training.data.prepare import PreparedData, load_prepared, prepare
+from dragoman_training.data.prepare import prepare
+from dragoman_training.data.prepared import PreparedData, load_prepared
 from dragoman_training.errors import DivergedError
 from dragoman_training.models.attention import ScaledDotProductAttention
 from dragoman_training.models.dropout import Dropout

@@ -5,83 +5,34 @@ corpus itself is no longer at hand.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from dragoman_training.config.data_settings import CorpusSettings, DataSettings
 from dragoman_training.config.recipe import Recipe
-from dragoman_training.config.tables import build
-from dragoman_training.data.corpus import (
-    LabelledText,
-    Pair,
-    ParallelText,
-    check_readable,
-    read_lines,
-)
+from dragoman_training.data.corpus import Pair, check_readable
 from dragoman_training.data.examples import CorpusReader, CorpusReport, Example, Watch
 from dragoman_training.data.filters import FilterReport, is_lopsided
-from dragoman_training.data.groups import GroupKey, GroupWriter, load_groups
-from dragoman_training.data.mixture import Mixture
-from dragoman_training.data.rules.placeholders import MAX_PLACEHOLDERS
-from dragoman_training.data.rules.word_pairs import find_word_pairs
-from dragoman_training.data.token_store import TokenStore, TokenStoreWriter
-from dragoman_training.data.tokenizer import (
-    Tokenizer,
-    TokenizerPair,
-    TokenizerSettings,
-    train_tokenizer,
+from dragoman_training.data.fingerprint import check_unchanged, describe_file, settings_of
+from dragoman_training.data.groups import GroupKey, GroupWriter
+from dragoman_training.data.initial import begun_with, check_placeholders, load_initial
+from dragoman_training.data.prepared import INITIAL, META
+from dragoman_training.data.sources import (
+    corpus_readers,
+    named_files,
+    toy_readers,
+    validation_texts,
+    word_readers,
 )
-from dragoman_training.data.toy import toy_text, write_toy
-from dragoman_training.errors import CorpusError, RecipeError, TrainingError
-from dragoman_training.files import sha256, staged_directory
-from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
-
-WORDS = "words"
-"""What reports call the corpus of single words."""
+from dragoman_training.data.token_store import TokenStoreWriter
+from dragoman_training.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
+from dragoman_training.data.toy import write_toy
+from dragoman_training.errors import CorpusError, TrainingError
+from dragoman_training.files import staged_directory
 
 _CHUNK = 4096
-_META = "prepared.json"
-_INITIAL = "initial"
-_PATHS = {
-    *("directory", "train_source", "train_target", "valid_source", "valid_target"),
-    *("source", "target", "labels"),  # of a corpus or a validation text
-}
-"""Settings that say where text is: it may move, as long as it is the same text."""
-_UNRELATED = {
-    *("joined", "joined_pairs"),  # examples are joined when they are drawn
-    "tokenized",
-}
-"""Settings of data that the prepared data does not depend on."""
-_HOW_TRAINED = {"dropout", "attention_dropout", "activation_dropout"}
-"""Settings of a model that its weights do not depend on."""
-
-
-@dataclass(frozen=True)
-class PreparedValidation:
-    """One validation text, as tokens and as text."""
-
-    name: str
-    store: TokenStore
-    sources: list[str]
-    targets: list[str]
-
-
-@dataclass(frozen=True)
-class PreparedData:
-    """What ``prepare`` left on disk."""
-
-    train: TokenStore
-    mixture: Mixture | None
-    """How often each pair is drawn; None where every pair is drawn once in each epoch."""
-    valid: tuple[PreparedValidation, ...]
-    tokenizers: TokenizerPair
-    initial: Checkpoint | None
-    """What training begins with, where that is not random weights."""
-    provenance: dict[str, Any]
-    """The files read, with their hashes, and the reports of the filters."""
 
 
 def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = False) -> None:
@@ -91,26 +42,26 @@ def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = Fa
     """
     if directory.exists():
         try:
-            _check_unchanged(recipe, directory)
+            check_unchanged(recipe, directory)
             return
         except TrainingError:
             if not replace:
                 raise
-    check_readable(_files(recipe))
+    check_readable(named_files(recipe))
     with staged_directory(directory) as staging:
         if recipe.toy:
             write_toy(recipe.toy, recipe.seed, staging / "toy")
-        readers = _toy_readers(recipe, staging) if recipe.toy else corpus_readers(recipe)
+        readers = toy_readers(recipe, staging) if recipe.toy else corpus_readers(recipe)
         # Validation text is small, and what is wrong with it is found before the long work.
-        valid = {name: list(text) for name, text in _validation(recipe, staging).items()}
-        initial = _initial(recipe)
+        valid = {name: list(text) for name, text in validation_texts(recipe, staging).items()}
+        initial = load_initial(recipe)
         for reader in readers:
             reader.scan(watch)
         readers += word_readers(recipe, readers, watch)
         if initial:
-            initial.save(staging / _INITIAL)
+            initial.save(staging / INITIAL)
             tokenizers = initial.tokenizers
-            _check_placeholders(recipe, tokenizers)
+            check_placeholders(recipe, tokenizers)
         else:
             tokenizers = _train_tokenizers(recipe, readers, watch)
         for name, model in tokenizers.files().items():
@@ -122,231 +73,21 @@ def prepare(recipe: Recipe, directory: Path, watch: Watch, *, replace: bool = Fa
         if not total.kept:
             raise CorpusError(f"no sentence pair is left to train on: {asdict(total)}")
         meta: dict[str, Any] = {
-            "settings": _settings(recipe),
+            "settings": settings_of(recipe),
             "report": asdict(total),
             "corpora": [asdict(report) for report in reports],
-            "files": [_describe(path) for path in _files(recipe)],
+            "files": [describe_file(path) for path in named_files(recipe)],
             "valid": list(valid),
         }
         if initial:
-            meta["initial"] = _begun_with(initial)
+            meta["initial"] = begun_with(initial)
         if valid:
             (staging / "valid").mkdir()
             meta["valid_too_long"] = sum(
                 _write_valid(recipe, pairs, tokenizers, staging / "valid" / name)
                 for name, pairs in valid.items()
             )
-        (staging / _META).write_text(json.dumps(meta, indent=2, ensure_ascii=False) + "\n")
-
-
-def load_prepared(directory: Path) -> PreparedData:
-    meta = json.loads((directory / _META).read_text())
-    groups = load_groups(directory / "groups")
-    all_once = len(groups) == 1 and groups[0].weight == 1 and groups[0].joinable
-    return PreparedData(
-        train=TokenStore(directory / "train"),
-        mixture=None if all_once else Mixture(groups, meta["settings"]["seed"]),
-        valid=tuple(_load_valid(directory / "valid" / name) for name in meta["valid"]),
-        tokenizers=TokenizerPair.load(directory),
-        initial=Checkpoint.load(directory / _INITIAL) if "initial" in meta else None,
-        provenance={
-            key: meta[key]
-            for key in ("files", "report", "corpora", "valid_too_long", "initial")
-            if key in meta
-        },
-    )
-
-
-def _load_valid(directory: Path) -> PreparedValidation:
-    return PreparedValidation(
-        name=directory.name,
-        store=TokenStore(directory / "tokens"),
-        sources=list(read_lines(directory / "source")),
-        targets=list(read_lines(directory / "target")),
-    )
-
-
-def _initial(recipe: Recipe) -> Checkpoint | None:
-    """The weights and tokenizers that the recipe begins with, if it names any."""
-    if not recipe.training.initial:
-        return None
-    path = Path(recipe.training.initial)
-    if (path / "manifest.json").exists():
-        full = _read_bundle(path)
-    else:
-        path = find_checkpoint(path)
-        full = Checkpoint.load(path)
-    theirs, ours = full.config["model"], asdict(recipe.model)
-    for name, value in ours.items():
-        # How it was trained is its own affair; what it computes has to be the same.
-        if name not in _HOW_TRAINED and theirs.get(name, value) != value:
-            raise RecipeError(
-                f"model.{name} is {value!r}: {path}, which training.initial names, "
-                f"has {theirs[name]!r}"
-            )
-    return replace(full, state=None, optimizer=None)
-
-
-def _read_bundle(path: Path) -> Checkpoint:
-    """Return the model of an exported bundle. Only this needs what is installed for exporting."""
-    try:
-        from dragoman_export.read_back import checkpoint_of_bundle
-    except ImportError as error:
-        raise RecipeError(
-            f"training.initial is {path}, a bundle: to read it, install dragoman[export] ({error})"
-        ) from None
-    return checkpoint_of_bundle(path)
-
-
-def _begun_with(initial: Checkpoint) -> dict[str, Any]:
-    """Where a first model came from, for the provenance of what is made of it."""
-    data = initial.config.get("data") or {}
-    return {"progress": initial.config.get("progress"), "files": data.get("files")}
-
-
-def corpus_readers(recipe: Recipe) -> list[CorpusReader]:
-    """Return the corpora that a recipe names."""
-    return [
-        CorpusReader(corpus, _text(recipe, corpus), recipe.seed)
-        for corpus in recipe.data.all_corpora
-    ]
-
-
-def word_readers(
-    recipe: Recipe, readers: Sequence[CorpusReader], watch: Watch
-) -> list[CorpusReader]:
-    """Return a corpus of single words, found in corpora that were scanned; none if not wanted."""
-    settings = recipe.data.words
-    if not settings.weight:
-        return []
-    watch("looking for words", 0, None)
-
-    def read() -> Iterator[Pair]:
-        for reader in readers:
-            ignored = CorpusReport(reader.settings.name)
-            yield from (example.pair for example in reader.pairs(ignored))
-
-    found = find_word_pairs(read, settings)
-    corpus = CorpusSettings(
-        name=WORDS, source=(WORDS,), weight=settings.weight, variants=settings.variants
-    )
-    words = CorpusReader(corpus, [(pair, "") for pair in found], recipe.seed)
-    words.scan(watch)
-    return [words]
-
-
-def _toy_readers(recipe: Recipe, directory: Path) -> list[CorpusReader]:
-    text = toy_text(directory / "toy", "train")
-    settings = CorpusSettings(
-        name="toy",
-        source=tuple(map(str, text.sources)),
-        remove_duplicates=recipe.data.remove_duplicates,
-    )
-    return [CorpusReader(settings, LabelledText(text), recipe.seed)]
-
-
-def _text(recipe: Recipe, corpus: CorpusSettings) -> LabelledText:
-    paths = recipe.data.paths
-    text = ParallelText(paths(corpus.source), paths(corpus.target))
-    return LabelledText(text, paths(corpus.labels))
-
-
-def _validation(recipe: Recipe, directory: Path) -> dict[str, ParallelText]:
-    """Return the validation texts by name; a toy's is in the directory."""
-    if recipe.toy:
-        return {"valid": toy_text(directory / "toy", "valid")}
-    paths = recipe.data.paths
-    return {
-        text.name: ParallelText(paths(text.source), paths(text.target))
-        for text in recipe.data.all_validation
-    }
-
-
-def _files(recipe: Recipe) -> list[Path]:
-    """Return the files that a recipe names."""
-    if recipe.toy:
-        return []
-    files: list[Path] = []
-    for corpus in recipe.data.all_corpora:
-        files += _text(recipe, corpus).files
-    for text in _validation(recipe, Path()).values():
-        files += text.files
-    return files
-
-
-def _check_placeholders(recipe: Recipe, tokenizers: TokenizerPair) -> None:
-    wanted = any(corpus.variants.placeholders for corpus in recipe.data.all_corpora)
-    known = min(tokenizers.source.placeholders, tokenizers.target.placeholders)
-    if wanted and known < MAX_PLACEHOLDERS:
-        raise RecipeError(
-            f"data.corpora: a corpus has placeholders, of which the vocabulary of "
-            f"{recipe.training.initial} has {known}, not {MAX_PLACEHOLDERS}"
-        )
-
-
-def _settings(recipe: Recipe) -> dict[str, Any]:
-    """Return the settings that the prepared data is made by."""
-    settings = recipe.to_dict()
-    return {
-        "seed": recipe.seed,
-        "toy": settings["toy"],
-        "tokenizer": settings["tokenizer"],
-        "data": settings["data"],
-        "model.max_length": recipe.model.max_length,
-    }
-
-
-def _relevant(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return those of stored settings that the tokens depend on.
-
-    What an older version did not know yet has its default.
-    """
-    data = asdict(build(DataSettings, settings["data"], "data"))
-    tokenizer = asdict(build(TokenizerSettings, settings["tokenizer"], "tokenizer"))
-    relevant = {**settings, "data": _without_paths(data), "tokenizer": tokenizer}
-    return cast("dict[str, Any]", json.loads(json.dumps(relevant)))
-
-
-def _without_paths(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of data, or of one of its tables, that decide about the tokens."""
-    kept = {key: value for key, value in data.items() if key not in _PATHS | _UNRELATED}
-    for key in ("corpora", "validation"):
-        if key in kept:
-            kept[key] = [_without_paths(table) for table in kept[key]]
-    return kept
-
-
-def _describe(path: Path) -> dict[str, Any]:
-    return {"name": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)}
-
-
-def _check_unchanged(recipe: Recipe, directory: Path) -> None:
-    meta = json.loads((directory / _META).read_text())
-    if _relevant(meta["settings"]) != _relevant(_settings(recipe)):
-        raise RecipeError(
-            f"{directory} was prepared with other settings of data, tokenizer, toy, seed or "
-            "max_length: choose another --output"
-        )
-    if bool(recipe.training.initial) != ("initial" in meta):
-        raise RecipeError(
-            f"{directory} was prepared {'with' if 'initial' in meta else 'without'} "
-            "training.initial: choose another --output"
-        )
-    files = _files(recipe)
-    if len(files) != len(meta["files"]):
-        raise CorpusError(
-            f"{directory} was prepared from {len(meta['files'])} files, not {len(files)}: "
-            "choose another --output"
-        )
-    for path, then in zip(files, meta["files"], strict=True):
-        if not path.exists():
-            continue
-        check_readable([path])
-        if _describe(path)["sha256"] != then["sha256"]:
-            raise CorpusError(
-                f"{path} is not the file that {directory} was prepared from: "
-                "choose another --output"
-            )
+        (staging / META).write_text(json.dumps(meta, indent=2, ensure_ascii=False) + "\n")
 
 
 def _train_tokenizers(recipe: Recipe, readers: list[CorpusReader], watch: Watch) -> TokenizerPair:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from dragoman_training.config.recipe import Recipe
 from dragoman_training.data.corpus import Pair
 from dragoman_training.data.examples import CorpusReport, Watch
-from dragoman_training.data.prepare import WORDS, corpus_readers, word_readers
 from dragoman_training.data.rules.variants import VARIANTS
+from dragoman_training.data.sources import WORDS, corpus_readers, word_readers
 from dragoman_training.errors import RecipeError
 
 _CHUNK = 4096

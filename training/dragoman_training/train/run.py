@@ -23,7 +23,8 @@ import torch
 
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
 from dragoman_training.config.tables import flat, read_dict
-from dragoman_training.data.prepare import PreparedData, load_prepared, prepare
+from dragoman_training.data.prepare import prepare
+from dragoman_training.data.prepared import PreparedData, load_prepared
 from dragoman_training.errors import (
     CheckpointError,
     DivergedError,

@@ -21,7 +21,7 @@ from dragoman_training.config.recipe import Recipe
 from dragoman_training.data.batch import Batch
 from dragoman_training.data.batching import Indices, Position, batches_from
 from dragoman_training.data.joined import JoinedPairs
-from dragoman_training.data.prepare import PreparedData
+from dragoman_training.data.prepared import PreparedData
 from dragoman_training.errors import CheckpointError, DivergedError, RecipeError
 from dragoman_training.models.base import AnyModel
 from dragoman_training.models.build import build_model

@@ -11,7 +11,7 @@ import torch
 from dragoman_training.config.recipe import Recipe
 from dragoman_training.data.batch import Batch
 from dragoman_training.data.batching import epoch_batches
-from dragoman_training.data.prepare import PreparedData
+from dragoman_training.data.prepared import PreparedData
 from dragoman_training.data.token_store import TokenStore
 from dragoman_training.report.records import ValidationRecord
 from dragoman_training.train.distributed import World

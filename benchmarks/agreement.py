@@ -21,7 +21,7 @@ from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import Decoded, beam, greedy
 from dragoman_training.data.batch import pad_sources
-from dragoman_training.data.corpus import read_lines
+from dragoman_training.data.text.corpus import read_lines
 from dragoman_training.models.transformer import Transformer
 from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
 from dragoman_training.translate.search import Hypothesis, beam_search, default_limit

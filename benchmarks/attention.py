@@ -26,7 +26,7 @@ import torch
 from matplotlib.figure import Figure
 from sacrebleu.metrics.bleu import BLEU
 
-from dragoman_training.data.corpus import Pair, ParallelText
+from dragoman_training.data.text.corpus import Pair, ParallelText
 from dragoman_training.errors import CheckpointError, CorpusError, TrainingError
 from dragoman_training.models.base import AnyModel
 from dragoman_training.models.settings import RecurrentSettings

@@ -17,7 +17,7 @@ import numpy as np
 import subjects
 from dragoman_export.lexicon import shortlist_from
 from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
-from dragoman_training.data.corpus import ParallelText
+from dragoman_training.data.text.corpus import ParallelText
 from dragoman_training.data.tokenizer import BEGIN, END, UNKNOWN
 from seeded import SOURCE
 from subjects import Subject

@@ -18,7 +18,7 @@ import sacrebleu
 
 from dragoman_export.distil import Teacher
 from dragoman_server.engine.core import Options
-from dragoman_training.data.corpus import read_lines
+from dragoman_training.data.text.corpus import read_lines
 from dragoman_training.translate.evaluation import measure
 
 

@@ -26,12 +26,12 @@ from dragoman_client import Options
 from dragoman_server.text.faults import is_loop
 from dragoman_server.text.numbers import Numbers, spelling_of
 from dragoman_server.text.segments import has_words
-from dragoman_training.data.corpus import Pair, read_lines
 from dragoman_training.data.rules.placeholders import (
     MAX_PLACEHOLDERS,
     placeholder,
     replace_shared_spans,
 )
+from dragoman_training.data.text.corpus import Pair, read_lines
 from servers import Caller, dragoman_server
 
 Translate = Callable[[Sequence[str]], list[str]]

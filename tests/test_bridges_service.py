@@ -18,7 +18,7 @@ from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
-from dragoman_training.data.corpus import Pair
+from dragoman_training.data.text.corpus import Pair
 from hf_models import save_m2m100, save_marian, sentences
 from service_running import Running, few_rows, refusal, serving, settings_for
 

@@ -13,11 +13,11 @@ import pytest
 
 from dragoman_training.config.data_settings import CorpusSettings, DataSettings
 from dragoman_training.config.recipe import Recipe, load_recipe, recipe_from_dict
-from dragoman_training.data.corpus import LabelledText, Pair, ParallelText
-from dragoman_training.data.examples import CorpusReader, CorpusReport, Example
 from dragoman_training.data.joined import JoinedPairs
 from dragoman_training.data.prepare import prepare
 from dragoman_training.data.prepared import PreparedData, load_prepared
+from dragoman_training.data.text.corpus import LabelledText, Pair, ParallelText
+from dragoman_training.data.text.examples import CorpusReader, CorpusReport, Example
 from dragoman_training.errors import CorpusError, RecipeError
 from dragoman_training.report.records import Observer
 from dragoman_training.train.run import train

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman_training.data.corpus import Pair, ParallelText
+from dragoman_training.data.text.corpus import Pair, ParallelText
 from dragoman_training.errors import CorpusError
 
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
 from dragoman_training.data.batch import Batch
 from dragoman_training.data.batching import Permutation, Position, batches_from, epoch_batches
-from dragoman_training.data.corpus import Pair
-from dragoman_training.data.filters import DuplicateFinder, FilterReport
 from dragoman_training.data.prepare import prepare
 from dragoman_training.data.prepared import load_prepared
+from dragoman_training.data.text.corpus import Pair
+from dragoman_training.data.text.filters import DuplicateFinder, FilterReport
 from dragoman_training.data.token_store import TokenPair, TokenStore, TokenStoreWriter
 from dragoman_training.data.tokenizer import BEGIN, END, PAD
 from dragoman_training.errors import CorpusError, RecipeError

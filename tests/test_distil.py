@@ -19,7 +19,7 @@ from dragoman_server.errors import BundleError
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
-from dragoman_training.data.corpus import Pair
+from dragoman_training.data.text.corpus import Pair
 from dragoman_training.translate.evaluation import translate
 from hf_models import save_m2m100, sentences
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_training.data.corpus import Pair
-from dragoman_training.data.filters import FilterReport
 from dragoman_training.data.rules.machine_text import Fault, check_machine_made
+from dragoman_training.data.text.corpus import Pair
+from dragoman_training.data.text.filters import FilterReport
 
 
 def fault(source: str, target: str) -> Fault | None:

@@ -10,7 +10,7 @@ import pytest
 import sacrebleu
 
 from conftest import tiny_model
-from dragoman_training.data.moses import MosesWords
+from dragoman_training.data.text.moses import MosesWords
 from dragoman_training.errors import CorpusError
 from dragoman_training.files import staged_file
 from dragoman_training.train.checkpoint import Checkpoint, weights_of

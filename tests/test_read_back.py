@@ -17,7 +17,7 @@ from dragoman_export.read_back import checkpoint_of_bundle
 from dragoman_export.source import origin_of
 from dragoman_export.texts import ParallelSample
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
-from dragoman_training.data.corpus import read_lines
+from dragoman_training.data.text.corpus import read_lines
 from dragoman_training.errors import CheckpointError, RecipeError
 from dragoman_training.models.transformer import Transformer
 from dragoman_training.report.records import Observer, ValidationRecord

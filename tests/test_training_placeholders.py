@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_training.data.corpus import Pair
 from dragoman_training.data.rules.placeholders import (
     MAX_PLACEHOLDERS,
     contains_placeholder,
     placeholder,
     replace_shared_spans,
 )
+from dragoman_training.data.text.corpus import Pair
 from dragoman_training.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
 from dragoman_training.errors import RecipeError
 from test_tokenizer import SENTENCES

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_training.config.data_settings import VariantSettings
-from dragoman_training.data.corpus import Pair
 from dragoman_training.data.rules.variants import VARIANTS, variants_of
+from dragoman_training.data.text.corpus import Pair
 
 KINDS = [each.name for each in fields(VariantSettings)]
 ALL = VariantSettings(**dict.fromkeys(KINDS, 1.0))

@@ -11,10 +11,10 @@ import pytest
 
 from dragoman_training.config.data_settings import WordSettings
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
-from dragoman_training.data.corpus import Pair
 from dragoman_training.data.prepare import prepare
 from dragoman_training.data.preview import draw_examples
 from dragoman_training.data.rules.word_pairs import find_word_pairs
+from dragoman_training.data.text.corpus import Pair
 from dragoman_training.errors import RecipeError
 from test_data import quiet
 

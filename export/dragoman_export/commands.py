@@ -146,7 +146,7 @@ def distil(
 
     from dragoman_export.distil import distil
     from dragoman_export.errors import ExportError
-    from dragoman_training.data.corpus import ParallelText
+    from dragoman_training.data.text.corpus import ParallelText
     from dragoman_training.files import staged_text
     from dragoman_training.report.terminal import progress_bar
 

@@ -27,7 +27,7 @@ from dragoman_server.service.errors import InvalidArgumentError
 from dragoman_server.service.models.directions import Direction, Directions
 from dragoman_server.text.languages import Tag, likeness, parse
 from dragoman_server.text.vocabulary_file import load_vocabularies
-from dragoman_training.data.corpus import Pair
+from dragoman_training.data.text.corpus import Pair
 
 _CHUNK = 2048
 """Sentence pairs that are translated and written together."""

@@ -12,7 +12,7 @@ from dragoman_export.progress import Watch
 from dragoman_export.source import Origin
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.shortlist import Shortlist
-from dragoman_training.data.corpus import ParallelText, check_readable, read_lines
+from dragoman_training.data.text.corpus import ParallelText, check_readable, read_lines
 
 _BATCH_PAIRS = 1000
 """Sentence pairs that are tokenized at a time."""

@@ -138,7 +138,7 @@ def evaluate(
 
     from rich.markup import escape
 
-    from dragoman_training.data.corpus import ParallelText
+    from dragoman_training.data.text.corpus import ParallelText
     from dragoman_training.errors import CorpusError, StorageError
     from dragoman_training.files import write_text
     from dragoman_training.report.terminal import progress_bar
@@ -214,7 +214,7 @@ def tokenize(
     """
     from rich.markup import escape
 
-    from dragoman_training.data.moses import MosesWords, tokenize_file
+    from dragoman_training.data.text.moses import MosesWords, tokenize_file
     from dragoman_training.errors import StorageError
     from dragoman_training.report.terminal import progress_bar
 

@@ -13,8 +13,8 @@ from dragoman_training.config.checks import above, at_least, at_most, literals, 
 from dragoman_training.config.data_settings import DataSettings
 from dragoman_training.config.tables import build, override
 from dragoman_training.data.rules.placeholders import MAX_PLACEHOLDERS
+from dragoman_training.data.text.toy import ToySettings
 from dragoman_training.data.tokenizer import TokenizerSettings
-from dragoman_training.data.toy import ToySettings
 from dragoman_training.errors import RecipeError
 from dragoman_training.models.settings import PRESETS, RecurrentSettings, TransformerSettings
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 from dragoman_training.config.data_settings import DataSettings
 from dragoman_training.config.recipe import Recipe
 from dragoman_training.config.tables import build
-from dragoman_training.data.corpus import check_readable
 from dragoman_training.data.prepared import META
-from dragoman_training.data.sources import named_files
+from dragoman_training.data.text.corpus import check_readable
+from dragoman_training.data.text.sources import named_files
 from dragoman_training.data.tokenizer import TokenizerSettings
 from dragoman_training.errors import CorpusError, RecipeError
 from dragoman_training.files import sha256

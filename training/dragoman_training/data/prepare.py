@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from dragoman_training.config.recipe import Recipe
-from dragoman_training.data.corpus import Pair, check_readable
-from dragoman_training.data.examples import CorpusReader, CorpusReport, Example, Watch
-from dragoman_training.data.filters import FilterReport, is_lopsided
 from dragoman_training.data.fingerprint import check_unchanged, describe_file, settings_of
 from dragoman_training.data.groups import GroupKey, GroupWriter
 from dragoman_training.data.initial import begun_with, check_placeholders, load_initial
 from dragoman_training.data.prepared import INITIAL, META
-from dragoman_training.data.sources import (
+from dragoman_training.data.text.corpus import Pair, check_readable
+from dragoman_training.data.text.examples import CorpusReader, CorpusReport, Example, Watch
+from dragoman_training.data.text.filters import FilterReport, is_lopsided
+from dragoman_training.data.text.sources import (
     corpus_readers,
     named_files,
     toy_readers,
     validation_texts,
     word_readers,
 )
+from dragoman_training.data.text.toy import write_toy
 from dragoman_training.data.token_store import TokenStoreWriter
 from dragoman_training.data.tokenizer import Tokenizer, TokenizerPair, train_tokenizer
-from dragoman_training.data.toy import write_toy
 from dragoman_training.errors import CorpusError, TrainingError
 from dragoman_training.files import staged_directory
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman_training.data.corpus import read_lines
 from dragoman_training.data.groups import load_groups
 from dragoman_training.data.mixture import Mixture
+from dragoman_training.data.text.corpus import read_lines
 from dragoman_training.data.token_store import TokenStore
 from dragoman_training.data.tokenizer import TokenizerPair
 from dragoman_training.train.checkpoint import Checkpoint

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from dragoman_training.config.recipe import Recipe
-from dragoman_training.data.corpus import Pair
-from dragoman_training.data.examples import CorpusReport, Watch
 from dragoman_training.data.rules.variants import VARIANTS
-from dragoman_training.data.sources import WORDS, corpus_readers, word_readers
+from dragoman_training.data.text.corpus import Pair
+from dragoman_training.data.text.examples import CorpusReport, Watch
+from dragoman_training.data.text.sources import WORDS, corpus_readers, word_readers
 from dragoman_training.errors import RecipeError
 
 _CHUNK = 4096

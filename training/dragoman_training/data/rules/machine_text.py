@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter
 from typing import Literal, NamedTuple
 
-from dragoman_training.data.corpus import Pair
+from dragoman_training.data.text.corpus import Pair
 
 Fault = Literal["untranslated", "repeated", "length", "characters", "numbers", "quotes"]
 """Why a machine-made pair is dropped, as the report names it."""

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from dragoman_training.data.corpus import Pair
+from dragoman_training.data.text.corpus import Pair
 
 MAX_PLACEHOLDERS = 9
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 from dragoman_training.config.data_settings import VariantSettings
-from dragoman_training.data.corpus import Pair
-from dragoman_training.data.filters import is_empty
 from dragoman_training.data.rules.placeholders import replace_shared_spans
+from dragoman_training.data.text.corpus import Pair
+from dragoman_training.data.text.filters import is_empty
 
 Variant = Callable[[Pair, random.Random], Pair | None]
 

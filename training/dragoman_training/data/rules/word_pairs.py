@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_training.config.data_settings import WordSettings
-from dragoman_training.data.corpus import Pair
+from dragoman_training.data.text.corpus import Pair
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _MIN_TOGETHER = 3

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dragoman_training.config.data_settings import CorpusSettings
-from dragoman_training.data.corpus import Pair
-from dragoman_training.data.filters import DuplicateFinder, FilterReport, is_empty
 from dragoman_training.data.rules.machine_text import check_machine_made
 from dragoman_training.data.rules.variants import variants_of
+from dragoman_training.data.text.corpus import Pair
+from dragoman_training.data.text.filters import DuplicateFinder, FilterReport, is_empty
 
 Watch = Callable[[str, int, int | None], None]
 """Told of the stage, how much of it is done, and of how much where that is known."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from dragoman_training.config.checks import at_least, at_most, literals
-from dragoman_training.data.corpus import ParallelText
+from dragoman_training.data.text.corpus import ParallelText
 
 SPLITS = ("train", "valid", "test")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sacremoses import MosesPunctNormalizer, MosesTokenizer  # type: ignore[import-untyped]
 from sacremoses.corpus import NonbreakingPrefixes  # type: ignore[import-untyped]
 
-from dragoman_training.data.corpus import read_lines
+from dragoman_training.data.text.corpus import read_lines
 from dragoman_training.errors import CorpusError
 from dragoman_training.files import staged_text
 

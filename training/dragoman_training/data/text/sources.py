@@ -5,10 +5,10 @@ from pathlib import Path
 
 from dragoman_training.config.data_settings import CorpusSettings
 from dragoman_training.config.recipe import Recipe
-from dragoman_training.data.corpus import LabelledText, Pair, ParallelText
-from dragoman_training.data.examples import CorpusReader, CorpusReport, Watch
 from dragoman_training.data.rules.word_pairs import find_word_pairs
-from dragoman_training.data.toy import toy_text
+from dragoman_training.data.text.corpus import LabelledText, Pair, ParallelText
+from dragoman_training.data.text.examples import CorpusReader, CorpusReport, Watch
+from dragoman_training.data.text.toy import toy_text
 
 WORDS = "words"
 """What reports call the corpus of single words."""

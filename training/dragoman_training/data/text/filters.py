@@ -7,7 +7,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from dragoman_training.data.corpus import Pair
+from dragoman_training.data.text.corpus import Pair
 
 _AT_A_TIME = 1 << 22
 """Hashes compared at a time: bounds memory at about 100 MB."""

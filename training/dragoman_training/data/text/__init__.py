@@ -1,0 +1,1 @@
+"""Parallel text: where it comes from, and what of it is kept."""

@@ -10,19 +10,15 @@
 The same command on the same directory goes on where the run stopped.
 """
 
-import json
-import re
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from dragoman_training.config.recipe import Recipe, recipe_from_dict
-from dragoman_training.config.tables import flat, read_dict
+from dragoman_training.config.recipe import Recipe
+from dragoman_training.config.tables import read_dict
 from dragoman_training.data.prepare import prepare
 from dragoman_training.data.prepared import PreparedData, load_prepared
 from dragoman_training.errors import (
@@ -47,28 +43,19 @@ from dragoman_training.train.distributed import World, join_world
 from dragoman_training.train.interrupts import StopRequest, exit_on_termination
 from dragoman_training.train.memory import bound_compiled_products
 from dragoman_training.train.precision import autocast_dtype, check_compiler
+from dragoman_training.train.provenance import config, facts
+from dragoman_training.train.retention import Retention
+from dragoman_training.train.run_directory import (
+    CHECKPOINTS,
+    DATA,
+    FINAL,
+    RECIPE,
+    check_is_a_run,
+    check_same_recipe,
+    dump,
+)
 from dragoman_training.train.trainer import Trainer
 from dragoman_training.train.validation import Validator
-
-MAY_CHANGE = (
-    "training.max_steps",
-    "training.log_every",
-    "training.device",
-    # Another machine may be faster in another one.
-    "training.precision",
-    # What the advice after a diverged run names.
-    "training.learning_rate",
-    "training.warmup_steps",
-    "training.clip_norm",
-)
-"""Settings that may differ when a run goes on, beside those of validation and checkpoints."""
-
-_PATHS = re.compile(
-    r"data\.(directory|(train|valid)_(source|target))|training\.initial|"
-    r"data\.(corpora|validation)\.\d+\.(source|target|labels)"
-)
-"""What they lead to is in the prepared data, so they may move."""
-_RECIPE, _DATA, _CHECKPOINTS, _FINAL = "recipe.json", "data", "checkpoints", "final"
 
 
 def train(recipe: Recipe, output: Path, observer: Observer, threads: int | None = None) -> Path:
@@ -89,7 +76,7 @@ def train(recipe: Recipe, output: Path, observer: Observer, threads: int | None 
             if world.tell(""):
                 raise TrainingError  # the first process says why
             return _Run(recipe, output, world, Observer()).train()
-        _check_is_a_run(output)
+        check_is_a_run(output)
         with made_directory(output), locked_directory(output) as mine:
             try:
                 if not mine:
@@ -111,13 +98,13 @@ def train(recipe: Recipe, output: Path, observer: Observer, threads: int | None 
 def _prepare(recipe: Recipe, output: Path, observer: Observer) -> None:
     """All that comes before the first step, in the first process only."""
     remove_partial(output)
-    remove_partial(output / _CHECKPOINTS)
-    begun = bool(CheckpointStore(output / _CHECKPOINTS).steps())
+    remove_partial(output / CHECKPOINTS)
+    begun = bool(CheckpointStore(output / CHECKPOINTS).steps())
     if begun:
-        _check_same_recipe(recipe, output)
+        check_same_recipe(recipe, output)
     try:
-        prepare(recipe, output / _DATA, observer.preparing, replace=not begun)
-        write_text(output / _RECIPE, _dump(recipe))
+        prepare(recipe, output / DATA, observer.preparing, replace=not begun)
+        write_text(output / RECIPE, dump(recipe))
     except OSError as error:
         raise StorageError(f"{output}: can't be written ({error.strerror})") from None
     finally:
@@ -132,9 +119,10 @@ class _Run:
         self.output = output
         self.world = world
         self.observer = observer
-        self.store = CheckpointStore(output / _CHECKPOINTS)
-        self.data: PreparedData = load_prepared(output / _DATA)
+        self.store = CheckpointStore(output / CHECKPOINTS)
+        self.data: PreparedData = load_prepared(output / DATA)
         self.trainer = Trainer(recipe, self.data, world)
+        self.retention = Retention(recipe, self.store, self.trainer)
         self.validate: Validator | None = None
         if self.data.valid:
             self.validate = Validator(recipe, self.data, world)
@@ -144,7 +132,9 @@ class _Run:
     def train(self) -> Path:
         self._resume()
         trainer = self.trainer
-        self.observer.started(self._facts(), trainer.progress.step, self.recipe.training.max_steps)
+        self.observer.started(
+            facts(self.trainer), trainer.progress.step, self.recipe.training.max_steps
+        )
         with StopRequest() as stop:
             if trainer.progress.step and not self._is_finished():
                 self._validate_if_due(stop)  # a stop may have come before this step's validation
@@ -154,7 +144,7 @@ class _Run:
                 with trainer.off_the_clock():
                     validated = not stopped and self._validate_if_due(stop)
                     stopped = stopped or self._asked_to_stop(stop)
-                    if stopped or validated or self._is_scheduled(trainer.progress.step):
+                    if stopped or validated or self.retention.is_scheduled(trainer.progress.step):
                         self._save()
                 if stopped and not self._is_finished():
                     self._leave(stop)
@@ -172,14 +162,6 @@ class _Run:
             or progress.step == self.recipe.training.max_steps
         )
         return self.validate is not None and due and progress.step not in progress.goodness
-
-    def _is_scheduled(self, step: int) -> bool:
-        """A checkpoint that is there in any run of this recipe, however often it was stopped."""
-        return (
-            step % self.recipe.checkpoints.every == 0
-            or step == self.recipe.training.max_steps
-            or step in self.trainer.progress.goodness
-        )
 
     def _asked_to_stop(self, stop: StopRequest) -> bool:
         """Whether a signal came since the step; among several processes, the next step tells."""
@@ -235,36 +217,15 @@ class _Run:
         progress.seconds = time.monotonic() - self._begun
         if self.world.is_first:
             path = self.store.path(progress.step)
-            self.trainer.snapshot(self._config(self.last_validation)).save(path)
-            self.store.keep_only(self._worth_keeping())
+            self.trainer.snapshot(config(self.trainer, self.last_validation)).save(path)
+            self.store.keep_only(self.retention.worth_keeping())
             self.observer.saved(path)
         self.world.barrier()
 
-    def _scheduled(self) -> list[int]:
-        return [step for step in self.store.steps() if self._is_scheduled(step)]
-
-    def _worth_keeping(self) -> set[int]:
-        """The last and the best of those on schedule, and the newest, which may be a stop's."""
-        keep = self.recipe.checkpoints.keep
-        return {*self._scheduled()[-keep:], *self._best(keep), self.store.steps()[-1]}
-
-    def _best(self, count: int) -> list[int]:
-        goodness = self.trainer.progress.goodness
-        saved = set(self.store.steps())
-        ranked = sorted((s for s in goodness if s in saved), key=lambda s: (-goodness[s], -s))
-        return ranked[:count]
-
     def _finish(self) -> Path:
         """Make the final model, unless it is there: the mean of the last or best checkpoints."""
-        final = self.output / _FINAL
-        settings = self.recipe.checkpoints
-        best = settings.average_of == "best"
-        steps = sorted(self._best(settings.keep) if best else self._scheduled())
-        whole = [step for step in steps if self._is_whole(step)]
-        if best:
-            chosen = sorted(sorted(whole, key=self._best(settings.keep).index)[: settings.average])
-        else:
-            chosen = whole[-settings.average :]
+        final = self.output / FINAL
+        chosen = self.retention.of_final_model(self._is_whole)
         if not chosen:
             raise CheckpointError(f"{self.output}: no checkpoint is whole; train again")
         up_to_date = self._final_steps(final) == chosen
@@ -279,8 +240,10 @@ class _Run:
                 f"the mean of steps {', '.join(map(str, chosen))}: {quality.summary()}"
             )
         if self.world.is_first:
-            config = {**self._config(quality), "steps": chosen}
-            Checkpoint(config, weights_of(self.trainer.model), self.data.tokenizers).save(final)
+            final_config = {**config(self.trainer, quality), "steps": chosen}
+            Checkpoint(final_config, weights_of(self.trainer.model), self.data.tokenizers).save(
+                final
+            )
             self.observer.saved(final)
         self.world.barrier()
         return final
@@ -302,95 +265,11 @@ class _Run:
             return None
         return steps
 
-    def _facts(self) -> dict[str, Any]:
-        """What a person would like to know before the first step."""
-        source_tokens, target_tokens = self.data.train.tokens
-        provenance = self.data.provenance
-        dropped = {
-            **provenance["report"],
-            "too_long_to_validate": provenance.get("valid_too_long", 0),
-        }
-        return {
-            "parameters": sum(w.numel() for w in weights_of(self.trainer.model).values()),
-            "vocabulary": self.data.tokenizers.target.size,
-            "pairs": len(self.data.train),
-            "examples": len(self.trainer.examples),
-            "joined": self.trainer.examples.joined,
-            "corpora": provenance["corpora"],
-            "source_tokens": source_tokens,
-            "target_tokens": target_tokens,
-            "dropped": {k: count for k, count in dropped.items() if k != "kept" and count},
-            "device": str(self.world.device),
-            "precision": self.trainer.precision.name,
-            "precision_reason": self.trainer.precision.reason,
-            "threads": torch.get_num_threads() if self.world.device.type == "cpu" else 0,
-            "processes": self.world.size,
-        }
-
-    def _config(self, quality: ValidationRecord | None) -> dict[str, Any]:
-        recipe = self.recipe.to_dict()
-        tokenizers = self.data.tokenizers
-        vocabularies = {
-            "source_vocabulary": tokenizers.source.size,
-            "target_vocabulary": tokenizers.target.size,
-        }
-        return {
-            "model": {**recipe["model"], **vocabularies},
-            "source_language": self.recipe.data.source_language,
-            "target_language": self.recipe.data.target_language,
-            "quality": None if quality is None else asdict(quality),
-            "recipe": recipe,
-            "data": self.data.provenance,
-            "progress": {
-                "step": self.trainer.progress.step,
-                "target_tokens": self.trainer.progress.target_tokens,
-                "seconds": round(self.trainer.progress.seconds, 1),
-            },
-            "torch": torch.__version__,
-            "precision": self.trainer.precision.name,
-        }
-
 
 class _AskedToStop(Exception):  # noqa: N818 - leaves a validation, and is no error
     pass
 
 
 def _what_is_kept(output: Path) -> str:
-    latest, _ = CheckpointStore(output / _CHECKPOINTS).latest()
+    latest, _ = CheckpointStore(output / CHECKPOINTS).latest()
     return f"The last good checkpoint is {latest}" if latest else "There was no checkpoint yet"
-
-
-def _dump(recipe: Recipe) -> str:
-    return json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n"
-
-
-def _check_is_a_run(output: Path) -> None:
-    """Nothing of a directory that is not ours may be touched."""
-    if output.exists() and not output.is_dir():
-        raise RecipeError(f"{output}: a file, not a directory")
-    ours = any((output / name).exists() for name in (_RECIPE, f"{_DATA}/prepared.json"))
-    if output.is_dir() and not ours:
-        for other in output.iterdir():
-            if other.name != f".{_DATA}.partial":
-                raise RecipeError(f"{output}: neither empty nor a training run ({other.name})")
-
-
-def _check_same_recipe(recipe: Recipe, output: Path) -> None:
-    """A run goes on only with what it began with, or its result would be of neither recipe."""
-    try:
-        # What an older version did not know yet has its default.
-        stored = recipe_from_dict(read_dict(output / _RECIPE))
-    except RecipeError as error:
-        raise RecipeError(f"{output / _RECIPE}: {error}") from None
-    before, now = (flat(json.loads(_dump(r))) for r in (stored, recipe))
-    may_change: tuple[str, ...] = MAY_CHANGE
-    if recipe.training.schedule == "cosine":  # its rate depends on the number of steps
-        may_change = tuple(key for key in may_change if key != "training.max_steps")
-    for key in sorted(before.keys() | now.keys()):
-        free = key in may_change or key.startswith(("validation.", "checkpoints."))
-        is_path = _PATHS.fullmatch(key) is not None
-        if not free and not is_path and before.get(key) != now.get(key):
-            raise RecipeError(
-                f"{output} holds a run with {key} = {before.get(key)!r}, not {now.get(key)!r}: "
-                "choose another --output, or go on with the same setting"
-            )

@@ -5,6 +5,7 @@ from dragoman_server.service.server import Server
 
 
 def banner(server: Server) -> str:
+    """Return what a server is, in lines for people."""
     lines = ["Dragoman is ready."]
     for model in server.models:
         manifest, engine = model.bundle.manifest, model.dispatcher.engine

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
-BundleArgument = Annotated[Path, typer.Argument(metavar="BUNDLE", help="A bundle's directory.")]
+BundleArgument = Annotated[Path, typer.Argument(metavar="BUNDLE", help="Directory of a bundle.")]
 
 
 def inspect(
     bundle: BundleArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the manifest as it is.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the manifest as it is, in JSON.")
+    ] = False,
 ) -> None:
     """Show what a bundle holds: sizes, limits, languages, quality, memory per row.
 
@@ -30,7 +32,7 @@ def inspect(
 
 def verify(
     bundle: BundleArgument,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device to decode on: cpu or cuda.")] = "cpu",
 ) -> None:
     """Check a bundle's files, load its graphs, and replay its golden decodings on this machine.
 

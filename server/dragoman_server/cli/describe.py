@@ -8,12 +8,12 @@ from rich.table import Table
 
 from dragoman_server.bundle.reading import Bundle
 
-_FEW = 8
-"""Languages that are all named."""
+_MAX_NAMED = 8
+"""Most languages that are all named."""
 
 
 def describe(bundle: Bundle) -> Table:
-    """Sizes, limits, languages, quality, and what serving it takes."""
+    """Return a table of sizes, limits, languages, quality, and what serving takes."""
     manifest, d = bundle.manifest, bundle.manifest.dimensions
     table = Table(title=escape(str(bundle.path)), show_header=False, title_justify="left")
     table.add_column(style="bold")
@@ -58,12 +58,13 @@ def describe(bundle: Bundle) -> Table:
 
 
 def _languages(language: str, several: Mapping[str, int | None]) -> str:
-    if len(several) <= _FEW:
+    if len(several) <= _MAX_NAMED:
         return ", ".join(several) or language or "?"
-    return f"{len(several)} languages ({', '.join(islice(several, _FEW))}, …)"
+    return f"{len(several)} languages ({', '.join(islice(several, _MAX_NAMED))}, …)"
 
 
 def human_bytes(count: int) -> str:
+    """Return a number of bytes in the unit that suits it."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":

@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Message)
 
 
 def decode(raw: bytes, kind: type[M], max_bytes: int) -> M:
-    """Raises ``InvalidArgumentError`` for what is too long, or no such message."""
+    """Return the message. Raises ``InvalidArgumentError`` for what is too long, or is none."""
     if len(raw) > max_bytes:
         raise InvalidArgumentError(
             "", f"the request has {len(raw)} bytes: the limit is {max_bytes}", reason="TOO_LARGE"
@@ -36,7 +36,7 @@ def decode(raw: bytes, kind: type[M], max_bytes: int) -> M:
 
 
 def _not_utf8(raw: bytes, kind: type[Message]) -> str | None:
-    """The path of the first text that is not UTF-8: parsed again, with bytes for texts."""
+    """Return the path of the first text that is not UTF-8, parsing again with bytes for texts."""
     try:
         message = _lenient(kind.DESCRIPTOR.full_name, kind.DESCRIPTOR.file).FromString(raw)
     except DecodeError:
@@ -66,7 +66,7 @@ def _is_utf8(value: bytes) -> bool:
 
 @cache  # one for each kind of request
 def _lenient(name: str, file: FileDescriptor) -> type[Message]:
-    """A message class like the one of this name, whose texts may be any bytes."""
+    """Return a message class like the one of this name, whose texts may be any bytes."""
     pool = descriptor_pool.DescriptorPool()
     _add_lenient(pool, file, set())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))

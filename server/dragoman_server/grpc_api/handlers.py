@@ -98,13 +98,13 @@ class Handlers:
         return pb.GetModelResponse(model=responses.describe(found))
 
     def model(self, request: _Selection, call: Call) -> ServedModel:
-        """The model that a request means, of those that its client may use, told its languages."""
+        """Return the model that a request means, of those that its client may use."""
         languages = request.source_language, request.target_language
         found = self._models.find(request.model, *languages, call.client.may_use)
         return found.towards(*languages)
 
     def _free_model(self, request: _Selection, call: Call) -> ServedModel:
-        """The same, where it has room for more; bulk streams wait for it."""
+        """Return the model that a request means, where it has room; bulk streams wait for it."""
         found = self.model(request, call)
         found.dispatcher.check_admission(call.deadline)
         return found

@@ -24,7 +24,7 @@ class Health(HealthServicer):  # type: ignore[misc]
         self._changed = asyncio.Event()
 
     def set(self, *, serving: bool) -> None:
-        """Tells every watcher."""
+        """Set whether requests are taken, and tell every watcher."""
         status = SERVING if serving else NOT_SERVING
         if status != self._status:
             self._status = status

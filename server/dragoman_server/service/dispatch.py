@@ -25,6 +25,7 @@ _HELD_SECONDS = 0.1
 than what it then does."""
 
 Observe = Callable[[Report], None]
+"""Takes the reports of an engine, on the event loop."""
 
 
 class Dispatcher:
@@ -45,7 +46,7 @@ class Dispatcher:
         self._failure: Callable[[], CallError] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop, observe: Observe) -> None:
-        """Warm up and begin; takes a while, so not on the loop."""
+        """Warm up and begin. Takes a while, so it is not to be called on the loop."""
         self._loop = loop
         self._observe = observe
         self.engine.start()
@@ -76,7 +77,7 @@ class Dispatcher:
         work = Work(self.engine, sentences, priority)
 
         def queue() -> None:
-            """In any thread."""
+            """Queue the request, in any thread."""
             self.engine.submit(
                 sentences,
                 options,
@@ -124,12 +125,15 @@ class Dispatcher:
         return sum(work.owed_tokens for work in works if work.priority == BULK)
 
     def _begin(self, work: Work, request: int) -> None:
-        """In the thread that queues; none of its answers has been delivered."""
+        """Take note of a request, in the thread that queues it, before any of its answers."""
         work.request = request
         self._works[request] = work
 
     def _deliver(self, report: Report) -> None:
-        """In a lane's thread. What a lane reports last has answers, so nothing is held for ever."""
+        """Take a report, in a lane's thread.
+
+        What a lane reports last has answers, so nothing is held for ever.
+        """
         held = self._held[report.lane]
         held.append(report)
         now = time.monotonic()

@@ -23,7 +23,7 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 
 DOMAIN = "dragoman"
-_SOON = 1.0
+_SOON_SECONDS = 1.0
 """Seconds until another server may be there."""
 
 
@@ -38,10 +38,11 @@ class CallError(Exception):
         self.metadata = metadata
 
     def details(self) -> list[BadRequest | RetryInfo]:
-        """What goes along with ErrorInfo."""
+        """Return what goes along with ErrorInfo."""
         return []
 
     def status(self, request_id: str) -> Status:
+        """Return the error as a status with its details."""
         info = ErrorInfo(
             reason=self.reason,
             domain=DOMAIN,
@@ -96,11 +97,15 @@ class UnavailableError(_RetryableError):
 
 
 def draining() -> UnavailableError:
-    return UnavailableError("the server is stopping", _SOON, reason="DRAINING")
+    """Return the error of a server that is about to end."""
+    return UnavailableError("the server is stopping", _SOON_SECONDS, reason="DRAINING")
 
 
 def engine_stopped() -> UnavailableError:
-    return UnavailableError("an engine of this server has stopped", _SOON, reason="ENGINE_STOPPED")
+    """Return the error of a server that has lost an engine."""
+    return UnavailableError(
+        "an engine of this server has stopped", _SOON_SECONDS, reason="ENGINE_STOPPED"
+    )
 
 
 class ModelRefusedError(CallError):

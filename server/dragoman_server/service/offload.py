@@ -1,4 +1,4 @@
-"""What takes long is done in a thread, so that the event loop goes on; the rest is not worth it."""
+"""Work that takes long is done in a thread, so that the event loop goes on."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_INLINE_LETTERS = 2000
-"""Splitting and tokenizing so much text takes a few milliseconds."""
+_MAX_INLINE_LETTERS = 2000
+"""Most letters whose splitting and tokenizing, a few milliseconds, is not worth a thread."""
 
 
 async def for_letters(letters: int, work: Callable[[], T]) -> T:
-    """Do work that grows with so many letters of text."""
-    if letters > _INLINE_LETTERS:
+    """Do work that grows with the letters of a text, and return what it returns."""
+    if letters > _MAX_INLINE_LETTERS:
         return await asyncio.to_thread(work)
     return work()

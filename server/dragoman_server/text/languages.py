@@ -10,7 +10,8 @@ from functools import lru_cache
 import langcodes
 from langcodes.tag_parser import parse_tag  # does not remember
 
-_LONGEST = 64
+_MAX_LETTERS = 64
+"""Most letters of a language tag."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ class Tag:
 
 @lru_cache(maxsize=1024)  # clients choose the tags
 def parse(tag: str) -> Tag:
-    """Raises ``ValueError`` for what is no language tag."""
+    """Return the parts of a language tag. Raises ``ValueError`` for what is none."""
     if not tag:
         return Tag()
-    if len(tag) > _LONGEST:
+    if len(tag) > _MAX_LETTERS:
         raise ValueError("not a language tag")
     parts: dict[str, str] = dict(parse_tag(tag))  # type: ignore[no-untyped-call]
     language, script = parts.get("language", tag.lower()), parts.get("script", "")
@@ -42,10 +43,10 @@ def parse(tag: str) -> Tag:
 
 
 def likeness(wanted: Tag, offered: Tag) -> int:
-    """How well a model's language suits a wanted one. 0: not at all; the same is best.
+    """Return how well a model's language suits a wanted one: 0 for not at all, more is better.
 
-    A model of Portuguese translates for who wants Brazilian, and the other way round; one of
-    Mandarin for who wants Chinese. One script does not stand for another.
+    A model of Portuguese serves who wants Brazilian, and the other way round; one of Mandarin
+    serves who wants Chinese. One script does not stand for another.
     """
     if wanted.script and offered.script and wanted.script != offered.script:
         return 0

@@ -53,7 +53,7 @@ class Masked:
 
     source: str
     kept: tuple[Span, ...] = ()
-    """What is masked, as spans of the text."""
+    """Spans of the text that are masked."""
     masks: tuple[tuple[str, str], ...] = ()
     """Each mask, and what it stands for in the translation."""
     are_words: bool = True

@@ -27,7 +27,7 @@ _COMMA_LANGUAGES = frozenset(
         *("uz", "af", "lb"),
     )
 )
-"""Languages that write a comma there."""
+"""Languages that write a comma before the decimals, by their first subtag."""
 _GROUP = 3
 """Digits between two separators of thousands."""
 
@@ -37,8 +37,9 @@ class Spelling:
     """How a language writes numbers."""
 
     decimal: str
+    """Mark before the decimals."""
     group: str
-    """What stands between thousands; a narrow or fixed space is always understood."""
+    """Mark between thousands; a narrow or fixed space is always understood."""
 
 
 POINT, COMMA = Spelling(".", ","), Spelling(",", ".")

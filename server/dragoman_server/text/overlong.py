@@ -10,14 +10,14 @@ from dragoman_server.text.segments import Span, strip
 _CLAUSE = re.compile(r"[,;:–—…!?.،؛؟)\]»”](?=\s)|[。、，；：！？」』）]")
 _SPACE = re.compile(r"(?<=\S)(?=\s)")
 _LETTER = regex.compile(r"\X")
-"""With the marks that belong to it."""
+"""A letter with the marks that belong to it."""
 
 Fits = Callable[[str], bool]
-"""Whether the model takes a text; one letter at least."""
+"""Whether the model takes a text; it takes one letter at least."""
 
 
 def split_overlong(text: str, span: Span, fits: Fits) -> list[Span]:
-    """Parts that fit, as few as a greedy choice makes them, in order.
+    """Return parts of a span that fit, in order, as few as a greedy choice makes them.
 
     Each ends after a clause where there is one in its second half, else before a space, and only
     where there is neither within a word. What does not fit even as one letter is a part of its own.
@@ -34,7 +34,7 @@ def split_overlong(text: str, span: Span, fits: Fits) -> list[Span]:
 
 
 def _longest_prefix(text: str, rest: Span, fits: Fits, guess: int) -> int:
-    """How many letters of the beginning fit, at least one.
+    """Return how many letters of the beginning fit, at least one.
 
     Looks no further than twice what fits, or what is guessed: the text may be very long.
     """
@@ -53,7 +53,7 @@ def _longest_prefix(text: str, rest: Span, fits: Fits, guess: int) -> int:
 
 
 def _part(text: str, rest: Span, end: int, fits: Fits) -> Span:
-    """The best beginning of the rest that is no longer than to an end that fits."""
+    """Return the best beginning of the rest that goes no further than to an end that fits."""
     if end < rest.end:
         for pause in _pauses(text, Span(rest.start, end)):
             better = strip(text, Span(rest.start, pause))
@@ -64,7 +64,7 @@ def _part(text: str, rest: Span, end: int, fits: Fits) -> Span:
 
 
 def _pauses(text: str, span: Span) -> Iterator[int]:
-    """The last end of a clause, of a word, and of a letter in a span; the better ones first."""
+    """Yield the last end of a clause, of a word, and of a letter in a span; the better first."""
     seen = span.end + 1  # what follows says whether it is an end
     clauses = [match.end() for match in _CLAUSE.finditer(text, span.start, seen)]
     yield from [end for end in clauses if (span.start + span.end) // 2 < end <= span.end][-1:]

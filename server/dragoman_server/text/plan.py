@@ -39,35 +39,42 @@ class Part:
     """What is translated in one go."""
 
     span: Span
+    """Where the part stands in the text."""
     masked: Masked
+    """What the model is given in place of the part."""
     ids: tuple[int, ...]
+    """Source tokens, those of languages included, without the end token."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
+    """How a text is taken apart."""
+
     split_sentences: bool = True
-    """Else each line is one."""
+    """Split texts into sentences; else each line is one."""
     keep: bool = True
-    """Keep what is untranslatable as it is; else the model is given everything."""
+    """Keep what no model translates as it is; else the model is given everything."""
     split_overlong: bool = True
-    """Else a sentence that is too long is an error."""
+    """Split sentences that are longer than the model takes; else they are an error."""
 
 
 @dataclass(frozen=True)
 class Planner:
-    """Of one model: its source vocabulary, language and limit."""
+    """Takes texts apart for one model."""
 
     vocabulary: Vocabulary
+    """Vocabulary of the source."""
     language: str
+    """Language of the source, whose sentences are found by its rules."""
     max_tokens: int
     """Most source tokens of a sentence, without the end token and those of languages."""
     before: tuple[int, ...] = ()
-    """What every source begins with: tokens of languages. The limit does not count them."""
+    """Tokens that every source begins with, such as those of languages; no limit counts them."""
     masks: MaskSet = NAMES
-    """What stands for text that is kept."""
+    """Masks that stand for text that is kept."""
 
     def plan(self, text: str, options: PlanOptions) -> list[Part]:
-        """The parts of a text, in order; what is between them stays.
+        """Return the parts of a text, in order; what is between them stays.
 
         Raises ``OverlongError`` for what is too long and not to be split, or can't be.
         """
@@ -90,7 +97,7 @@ class Planner:
         return parts
 
     def around(self, text: str, part: Part) -> list[Part]:
-        """A part again, in pieces without what it keeps."""
+        """Return a part again, in pieces without what it keeps."""
         spans = _with_words(text, part.span, part.masked.kept)
         return [piece for span in spans for piece in self._parts(text, span, [], may_split=True)]
 
@@ -110,7 +117,7 @@ class Planner:
         )
 
     def _parts(self, text: str, span: Span, kept: Sequence[Span], *, may_split: bool) -> list[Part]:
-        """A span as one part, or where it can't be masked or is too long, as several."""
+        """Return a span as one part, or as several where it can't be masked or is too long."""
         smaller = _with_words(text, span, kept)
         if not smaller:  # nothing else is in it
             return []
@@ -133,7 +140,7 @@ class Planner:
         ]
 
     def _split(self, text: str, span: Span, kept: Sequence[Span]) -> list[Span]:
-        """Parts of a span that fit when they are masked; none of what is kept is cut in two."""
+        """Return parts of a span that fit when masked; nothing that is kept is cut in two."""
         gaps = between(span, kept)
         shown = _OBJECT.join(gap.of(text) for gap in gaps)
         places = [place for gap in gaps for place in range(gap.start, gap.end + 1)]
@@ -149,16 +156,18 @@ class Planner:
 
 
 def _with_words(text: str, span: Span, cuts: Sequence[Span]) -> list[Span]:
-    """What is left of a span around others, where there is a word in it."""
+    """Return what is left of a span around others, where there is a word in it."""
     left = [strip(text, gap) for gap in between(span, cuts)]
     return [each for each in left if has_words(each.of(text))]
 
 
 @dataclass(frozen=True)
 class Joined:
+    """A text that was put together."""
+
     text: str
     spans: list[Span]
-    """Of each part's translation."""
+    """Where the translation of each part stands in the text."""
 
 
 def join(

@@ -49,21 +49,23 @@ _ADDRESS_OR_CODE = regex.compile(
     regex.VERBOSE,
 )
 _MAY_HAVE_ADDRESS = re.compile(r"[@#`<{%⟨]|://|[wW]{3}\.")
-"""Something that each of these has: looked for first, as most texts have none."""
+"""A sign that each address has. It is looked for first, as most texts have none."""
 _SYMBOL = regex.compile(r"\p{So}+")
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
 
 
 @dataclass(frozen=True)
 class Protected:
-    """What of a sentence is not for the model, each in order."""
+    """What of a sentence is not for the model."""
 
     masked: Sequence[Span] = ()
+    """Spans that are masked, in order."""
     cuts: Sequence[Span] = ()
+    """Spans that the sentence is cut at, in order."""
 
 
 def addresses(text: str) -> list[Span]:
-    """Addresses, markup, code and templates of a text, in order; none has a line break."""
+    """Return addresses, markup, code and templates of a text in order; none has a line break."""
     if not _MAY_HAVE_ADDRESS.search(text):
         return []
     return _merged(Span(*match.span()) for match in _ADDRESS_OR_CODE.finditer(text))
@@ -109,7 +111,7 @@ def _is_inside(text: str, sentence: Span, symbol: Span) -> bool:
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Those that overlap or touch, as one."""
+    """Return spans in order, with those that overlap or touch made one."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if merged and span.start <= merged[-1].end:

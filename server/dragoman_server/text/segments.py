@@ -13,11 +13,12 @@ from itertools import accumulate
 import sentencex
 
 _WINDOW = 4096
-"""Letters that the splitter is given at a time: for some texts its time grows with their square."""
+"""Letters that the splitter is given at a time: its time may grow with their square."""
 _SPACE = re.compile(r"\s")
 _MARKER = re.compile(r"\s*(?:(?:[-–—*+•‣◦▪·]|>+|#{1,6}|\(?\d{1,3}\))[ \t]+)+")
-"""Of a line: a bullet, a number with a bracket, Markdown's quotations and headings. Not a number
-with a point, which may be the first word of a sentence (*3. Oktober*)."""
+"""What a line begins with: a bullet, a number with a bracket, Markdown's quotations and headings.
+
+Not a number with a point, which may be the first word of a sentence (*3. Oktober*)."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,14 @@ class Span:
     end: int
 
     def of(self, text: str) -> str:
+        """Return what stands there in a text."""
         return text[self.start : self.end]
 
 
 def sentences(
     text: str, language: str, *, split: bool = True, whole: Sequence[Span] = ()
 ) -> Iterator[Span]:
-    """The spans of a text that are to be translated, in order, without white space around them.
+    """Yield the spans of a text that are to be translated, without white space around them.
 
     Without ``split``, each line is one. None begins or ends within a span of ``whole``; these are
     in order.
@@ -56,12 +58,12 @@ def sentences(
 
 
 def has_words(text: str) -> bool:
-    """Numbers and marks alone need no translation."""
+    """Whether a text has a letter: numbers and marks alone need no translation."""
     return any(letter.isalpha() for letter in text)
 
 
 def strip(text: str, span: Span) -> Span:
-    """The span without white space at its ends."""
+    """Return a span without white space at its ends."""
     start, end = span.start, span.end
     while start < end and text[start].isspace():
         start += 1
@@ -71,7 +73,7 @@ def strip(text: str, span: Span) -> Span:
 
 
 def within(spans: Sequence[Span], outer: Span) -> Sequence[Span]:
-    """Of spans in order, those that begin in another."""
+    """Return the spans that start inside another, given spans in order."""
     first = bisect_left(spans, outer.start, key=_start)
     return spans[first : bisect_left(spans, outer.end, first, key=_start)]
 
@@ -83,7 +85,7 @@ def meets(spans: Sequence[Span], other: Span) -> bool:
 
 
 def between(outer: Span, cuts: Sequence[Span]) -> list[Span]:
-    """What is left of a span around others in it, which are in order."""
+    """Return what is left of a span around others in it, which are in order."""
     if not cuts:
         return [outer]
     starts = [outer.start, *(cut.end for cut in cuts)]
@@ -103,7 +105,7 @@ def _lines(text: str) -> Iterator[Span]:
 
 
 def _ends(text: str, line: Span, language: str, whole: Sequence[Span]) -> Iterator[int]:
-    """Where the sentences of a line end, the last of them with the line."""
+    """Yield where the sentences of a line end; the last ends with the line."""
     for boundary in _boundaries(line.of(text), language):
         end = line.start + boundary
         if not meets(whole, Span(end, end)):
@@ -112,7 +114,9 @@ def _ends(text: str, line: Span, language: str, whole: Sequence[Span]) -> Iterat
 
 
 def _boundaries(line: str, language: str) -> Iterator[int]:
-    """Where sentences end within a line. A window begins with a sentence, or is the middle of one.
+    """Yield where sentences end within a line.
+
+    A window begins with a sentence, or is the middle of one.
 
     The splitter is given plain spaces, because it panics where another one follows an initial.
     """

@@ -32,7 +32,7 @@ class _Offer:
 
 
 class Directions:
-    """Of one model. Raises ``ValueError`` for a manifest with what is no language tag."""
+    """The directions of one model. Raises ``ValueError`` for what is no language tag."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._sources = _offers(manifest.source_language, manifest.source_languages)
@@ -40,7 +40,10 @@ class Directions:
         self._target_in_source = manifest.target_language_in == "source"
 
     def suits(self, wanted: tuple[Tag, Tag]) -> int:
-        """How well it translates between these languages, or any where none is wanted. 0: not."""
+        """Return how well the model translates between these languages: 0 for not at all.
+
+        Any language suits where none is wanted.
+        """
         fits = [
             max(likeness(want, offer.tag) for offer in offers) if want.language else 1
             for want, offers in zip(wanted, (self._sources, self._targets), strict=True)
@@ -48,7 +51,10 @@ class Directions:
         return sum(fits) if all(fits) else 0
 
     def choose(self, wanted: tuple[Tag, Tag]) -> Direction:
-        """Raises ``InvalidArgumentError`` where a language has to be given and is not."""
+        """Return the direction that suits best.
+
+        Raises ``InvalidArgumentError`` where a language has to be given and is not.
+        """
         source = _best("source_language", wanted[0], self._sources)
         target = _best("target_language", wanted[1], self._targets)
         if self._target_in_source:

@@ -26,7 +26,10 @@ log = logging.getLogger("dragoman.server")
 def load_models(
     settings: ServerSettings, models: Models, metrics: Metrics, loop: asyncio.AbstractEventLoop
 ) -> None:
-    """Takes seconds: not to be called on the event loop, which the engines are to report to."""
+    """Load all bundles into ``models``, and start their engines, which report to the event loop.
+
+    Takes seconds, so it is not to be called on that loop.
+    """
     names: set[str] = set()
     for path in settings.bundles:
         try:

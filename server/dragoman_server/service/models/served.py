@@ -23,20 +23,22 @@ MayUse = Callable[[str], bool]
 
 @dataclass(frozen=True, eq=False)
 class ServedModel:
+    """A loaded model, with what it takes to translate texts by it."""
+
     bundle: Bundle
     dispatcher: Dispatcher
     source: Vocabulary
     target: Vocabulary
     planner: Planner
     examiner: Examiner
-    """Finds the faults of its translations."""
+    """What finds the faults of the model's translations."""
     directions: Directions
     retried: Callable[[str], None]
     """Counts a sentence that is translated again, by what was wrong."""
     start: tuple[int, ...] = ()
-    """What its translations begin with, and is no part of them."""
+    """Tokens that decoding begins with, and that are no part of a translation."""
     _towards: dict[Direction, "ServedModel"] = field(default_factory=dict)
-    """What was asked for before: as many as it has languages, at most."""
+    """The model for each direction that was asked for: at most as many as it has."""
 
     @property
     def name(self) -> str:
@@ -48,7 +50,7 @@ class ServedModel:
         return self.bundle.manifest.special_ids.end
 
     def towards(self, source: str, target: str) -> "ServedModel":
-        """The same model, told which languages are wanted."""
+        """Return the same model, told which languages are wanted."""
         wanted = _tag("source_language", source), _tag("target_language", target)
         chosen = self.directions.choose(wanted)
         if chosen not in self._towards:
@@ -68,7 +70,7 @@ class ServedModel:
 
 
 class Models:
-    """Filled once, when the models are loaded."""
+    """The models of a server; filled once, when they are loaded."""
 
     def __init__(self) -> None:
         self._models: dict[str, ServedModel] = {}
@@ -81,24 +83,24 @@ class Models:
         self._models[model.name] = model
 
     def refuse(self, name: str) -> None:
-        """A model that was to be here and could not be loaded."""
+        """Take note of a model that was to be here and could not be loaded."""
         self._refused.add(name)
 
     def get(self, name: str) -> ServedModel:
         if name in self._refused:
             raise ModelRefusedError("this model's bundle was refused when the server started")
         if name not in self._models:
-            raise NotFoundError("no such model: ListModels has those that there are")
+            raise NotFoundError("no such model: ListModels lists the models that are loaded")
         return self._models[name]
 
     def find(self, name: str, source: str, target: str, may_use: MayUse) -> ServedModel:
-        """By name, by languages, or the only one; all that is given has to fit."""
+        """Return a model by name, by languages, or the only one; all that is given has to fit."""
         wanted = _tag("source_language", source), _tag("target_language", target)
         candidates = [self.get(name)] if name else list(self)
         fitting = [model for model in candidates if model.directions.suits(wanted)]
         if not fitting:
             raise NotFoundError(
-                "no model translates these languages: ListModels has those that there are",
+                "no model translates these languages: ListModels lists the models that are loaded",
                 reason="UNKNOWN_LANGUAGES",
             )
         allowed = [model for model in fitting if may_use(model.name)]

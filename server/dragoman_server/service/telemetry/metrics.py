@@ -17,9 +17,9 @@ from dragoman_server.engine.core import Answer, Failure, Finish, Report
 from dragoman_server.engine.engine import Engine
 
 CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-"""From a short sentence on a small model to the longest deadline."""
+"""Seconds of a call: from a short sentence on a small model to the longest deadline."""
 STEP_SECONDS = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1)
-"""A token is a step: the same for both."""
+"""Seconds of a step, and between two tokens: a token is a step."""
 ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256)
 LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
 
@@ -56,38 +56,55 @@ class Metrics:
         self.requests = counter("requests_total", "Calls that ended.", "rpc", "code")
         self.in_flight = gauge("requests_in_flight", "Calls under way.", "rpc")
         self.duration = histogram(
-            "request_duration_seconds", "From a call's begin to its end.", CALL_SECONDS, "rpc"
+            "request_duration_seconds",
+            "Seconds from the arrival of a call to its end.",
+            CALL_SECONDS,
+            "rpc",
         )
         self.rejected = counter(
             "rejected_total", "Calls, or items of bulk streams, that were turned away.", "reason"
         )
         self.queue_wait = histogram(
-            "queue_wait_seconds", "From the queue to a row, by sentence.", CALL_SECONDS, "model"
+            "queue_wait_seconds",
+            "Seconds that a sentence waited for its rows.",
+            CALL_SECONDS,
+            "model",
         )
         self.first_token = histogram(
             "time_to_first_token_seconds",
-            "From the queue to the first token, by sentence.",
+            "Seconds from the queue to a sentence's first token.",
             CALL_SECONDS,
             "model",
         )
         self.per_token = histogram(
             "time_per_token_seconds",
-            "Between tokens after the first, the mean of a sentence.",
+            "Mean seconds between the tokens of a sentence after the first.",
             STEP_SECONDS,
             "model",
         )
-        self.batch_rows = histogram("step_rows", "Rows of a decoder step.", ROWS, "model")
-        self.step = histogram("step_duration_seconds", "A decoder step.", STEP_SECONDS, "model")
-        self.encode = histogram(
-            "encode_duration_seconds", "The encoder's part of a turn.", STEP_SECONDS, "model"
+        self.batch_rows = histogram(
+            "step_rows", "Rows that took part in a decoder step.", ROWS, "model"
         )
-        self.source_tokens = counter("source_tokens_total", "Tokens read.", "model")
-        self.target_tokens = counter("target_tokens_total", "Tokens written.", "model")
+        self.step = histogram(
+            "step_duration_seconds", "Seconds of a decoder step.", STEP_SECONDS, "model"
+        )
+        self.encode = histogram(
+            "encode_duration_seconds",
+            "Seconds of a turn that the encoder took.",
+            STEP_SECONDS,
+            "model",
+        )
+        self.source_tokens = counter(
+            "source_tokens_total", "Source tokens that were encoded.", "model"
+        )
+        self.target_tokens = counter(
+            "target_tokens_total", "Target tokens of the answers.", "model"
+        )
         self.padding = counter(
             "padding_tokens_total", "Source positions computed for nothing.", "model"
         )
         self.sentences = counter(
-            "sentences_total", "Sentences that ended, by how.", "model", "outcome"
+            "sentences_total", "Sentences that ended, by how they did.", "model", "outcome"
         )
         self.nan_rows = counter(
             "nan_rows_total", "Sentences for which the model computed no number.", "model"
@@ -98,11 +115,13 @@ class Metrics:
             "model",
             "reason",
         )
-        self.faults = counter("engine_faults_total", "Steps that failed.", "model")
-        self.cache_bytes = gauge("cache_bytes", "Memory of the rows, taken at the start.", "model")
-        self.rows = gauge("rows", "Rows that there are.", "model")
+        self.faults = counter("engine_faults_total", "Decoder steps that failed.", "model")
+        self.cache_bytes = gauge(
+            "cache_bytes", "Bytes of memory of the rows, taken at the start.", "model"
+        )
+        self.rows = gauge("rows", "Rows of the model, in all lanes.", "model")
         self.loop_lag = histogram(
-            "event_loop_lag_seconds", "How late the event loop wakes up.", LAG_SECONDS
+            "event_loop_lag_seconds", "Seconds by which the event loop wakes up late.", LAG_SECONDS
         )
         self.ready = gauge("ready", "1 while the server takes requests.")
         self.models = Info("dragoman_model", "The models loaded.", ["model"], registry=registry)
@@ -144,7 +163,7 @@ class Metrics:
         self._engines[name] = engine
 
     def observer(self, model: str) -> Callable[[Report], None]:
-        """Takes the reports of a model's engine."""
+        """Return what takes the reports of a model's engine."""
         # Series are looked up once: it takes longer than to count.
         batch_rows, step = self.batch_rows.labels(model), self.step.labels(model)
         encode, padding = self.encode.labels(model), self.padding.labels(model)
@@ -205,7 +224,7 @@ class Metrics:
 
 
 class _EngineGauges(Collector):
-    """What an engine is asked for at the moment of a scrape."""
+    """Gauges whose value an engine is asked for at the moment of a scrape."""
 
     def __init__(self, engines: dict[str, Engine]) -> None:
         self._engines = engines
@@ -221,16 +240,16 @@ class _EngineGauges(Collector):
 _GAUGES: Sequence[tuple[str, str, Callable[[Engine], float]]] = (
     ("waiting_requests", "Requests of which nothing has begun.", lambda e: e.waiting_requests),
     ("waiting_sentences", "Sentences in the queue.", lambda e: e.waiting),
-    ("waiting_tokens", "Tokens of sentences in the queue.", lambda e: e.waiting_tokens),
+    ("waiting_tokens", "Source tokens of the sentences in the queue.", lambda e: e.waiting_tokens),
     ("running_sentences", "Sentences that hold rows.", lambda e: e.running),
     (
         "row_use_ratio",
-        "Rows that are held, of all.",
+        "Share of the rows that are held, 0 to 1.",
         lambda e: e.used_rows / (e.resolved.lanes * e.resolved.rows_per_lane),
     ),
     (
         "engine_heartbeat_age_seconds",
-        "Since the last sign of life of the engine's slowest lane that has work.",
+        "Seconds since the last sign of life of the slowest lane that has work.",
         lambda e: max((s.since_heartbeat for s in e.status() if s.busy), default=0.0),
     ),
 )

@@ -29,13 +29,13 @@ class Way(Enum):
     """How a part was, or is to be, translated."""
 
     FIRST = "first"
-    """As the request asked."""
+    """The part is translated as the request asked."""
     CAREFUL = "careful"
-    """With a wider search, without repetitions."""
+    """The part is translated with a wider search, without repetitions."""
     NUMBERS = "numbers"
-    """With its numbers masked, and a wider search."""
+    """The part is translated with its numbers masked, and a wider search."""
     AROUND = "around"
-    """In pieces, without what it keeps."""
+    """The part is translated in pieces, without what it keeps."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Retry:
     parts: Sequence[Part]
     way: Way
     reason: str
-    """What was wrong, for metrics."""
+    """What was wrong with the translation, in a word for metrics."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,10 @@ class Mender:
         return found
 
     def _lost_masks(self, part: Part, way: Way) -> Retry:
-        """A model with placeholders may find them in a wider search; names were seldom found."""
+        """Return the next try for a part whose masks were lost.
+
+        A model with placeholders may find them in a wider search; names were seldom found.
+        """
         if way is Way.FIRST and self.planner.masks.has_placeholders:
             return Retry([part], Way.CAREFUL, "masks")
         return Retry(self.planner.around(self.text, part), Way.AROUND, "masks")

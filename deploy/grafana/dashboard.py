@@ -12,54 +12,20 @@ import sys
 from itertools import count
 from typing import Any
 
+from expressions import ALL, FAULTS, MODEL, gauge, increases, percentile, percentiles, rate, total
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 from panels import Query, choice_of, choice_of_source, graph, stat_of, table_of
 
-_ALL = 'instance=~"$instance"'
-_MODEL = f'{_ALL}, model=~"$model"'
-_FAULTS = 'code=~"UNKNOWN|INTERNAL|UNAVAILABLE|DATA_LOSS|DEADLINE_EXCEEDED"'
-"""As in prometheus/rules: what the server is to blame for."""
-
-
-def rate(metric: str, labels: str = _MODEL) -> str:
-    return f"rate(dragoman_{metric}{{{labels}}}[$__rate_interval])"
-
-
-def total(by: str, metric: str, labels: str = _MODEL) -> str:
-    return f"sum by ({by}) ({rate(metric, labels)})"
-
-
-def increases(metric: str) -> str:
-    """How often it was counted, for what is rare."""
-    return f"sum by (model) (increase(dragoman_{metric}{{{_MODEL}}}[$__rate_interval]))"
-
-
-def percentile(part: float, metric: str, by: str = "model", labels: str = _MODEL) -> str:
-    buckets = total(f"{by}, le" if by else "le", f"{metric}_bucket", labels)
-    return f"histogram_quantile({part}, {buckets})"
-
-
-def percentiles(metric: str, by: str = "model", labels: str = _MODEL) -> list[Query]:
-    legend = f"{{{{{by}}}}} " if by else ""
-    return [
-        Query(percentile(part, metric, by, labels), f"{legend}p{part * 100:.0f}")
-        for part in (0.5, 0.95, 0.99)
-    ]
-
-
-def gauge(function: str, by: str, metric: str, labels: str = _MODEL) -> str:
-    return f"{function} by ({by}) (dragoman_{metric}{{{labels}}})"
-
 
 def overview() -> list[Any]:
-    errors = f"sum({rate('requests_total', f'{_ALL}, {_FAULTS}')})"
-    every = f"sum({rate('requests_total', _ALL)})"
+    errors = f"sum({rate('requests_total', f'{ALL}, {FAULTS}')})"
+    every = f"sum({rate('requests_total', ALL)})"
     return [
         stat_of(
             "Servers that are ready",
-            f"sum(dragoman_ready{{{_ALL}}})",
+            f"sum(dragoman_ready{{{ALL}}})",
             "none",
             "They take requests.",
         ),
@@ -97,14 +63,14 @@ def traffic() -> list[Any]:
             "Calls by kind",
             "reqps",
             "That ended, however.",
-            Query(total("rpc", "requests_total", _ALL), "{{rpc}}"),
+            Query(total("rpc", "requests_total", ALL), "{{rpc}}"),
             stacked=True,
         ),
         graph(
             "Calls under way",
             "none",
             "Streams among them.",
-            Query(gauge("sum", "rpc", "requests_in_flight", _ALL), "{{rpc}}"),
+            Query(gauge("sum", "rpc", "requests_in_flight", ALL), "{{rpc}}"),
             stacked=True,
         ),
         graph(
@@ -123,8 +89,8 @@ def latency() -> list[Any]:
             "Call, by kind",
             "s",
             "From a call's begin to its end. Bulk streams last as long as their clients like.",
-            Query(percentile(0.5, "request_duration_seconds", "rpc", _ALL), "{{rpc}} p50"),
-            Query(percentile(0.95, "request_duration_seconds", "rpc", _ALL), "{{rpc}} p95"),
+            Query(percentile(0.5, "request_duration_seconds", "rpc", ALL), "{{rpc}} p50"),
+            Query(percentile(0.95, "request_duration_seconds", "rpc", ALL), "{{rpc}} p95"),
             span=12,
         ),
         graph(
@@ -233,20 +199,20 @@ def saturation() -> list[Any]:
         graph(
             "Tokens in the queue",
             "short",
-            "Of the source; --max-waiting-tokens is the limit.",
+            "Source tokens that wait; --max-waiting-tokens is the limit.",
             Query(gauge("sum", "model", "waiting_tokens"), "{{model}}"),
         ),
         graph(
             "Event loop",
             "s",
             "How late it wakes up. Above 0.1 s the process does too much besides decoding.",
-            *percentiles("event_loop_lag_seconds", "", _ALL),
+            *percentiles("event_loop_lag_seconds", "", ALL),
         ),
     ]
 
 
 def errors() -> list[Any]:
-    failed = f'{_ALL}, code!="OK"'
+    failed = f'{ALL}, code!="OK"'
     return [
         graph(
             "Calls that failed, by code",
@@ -258,14 +224,14 @@ def errors() -> list[Any]:
             "Refused, by reason",
             "reqps",
             "Calls, or items of bulk streams, that were turned away before they reached an engine.",
-            Query(f"{total('reason', 'rejected_total', _ALL)} > 0", "{{reason}}"),
+            Query(f"{total('reason', 'rejected_total', ALL)} > 0", "{{reason}}"),
         ),
         graph(
             "Translated again, by what was wrong",
             "reqps",
             "Sentences whose first translation was empty, repeated itself, had other numbers, or "
             "lost what was to be kept.",
-            Query(f"{total('reason', 'retried_sentences_total', _MODEL)} > 0", "{{reason}}"),
+            Query(f"{total('reason', 'retried_sentences_total', MODEL)} > 0", "{{reason}}"),
         ),
         graph(
             "Heartbeat of the engines",
@@ -298,7 +264,7 @@ def loaded() -> list[Any]:
         table_of(
             "Models",
             "On each server.",
-            f"dragoman_model_info{{{_MODEL}}}",
+            f"dragoman_model_info{{{MODEL}}}",
             hidden=("Time", "Value", "__name__", "job"),
         ),
         graph(

@@ -3,6 +3,7 @@
 import pytest
 
 from dragoman_server.engine.core import Answer, Finish, Hypothesis, Options, Sampling, Ticket
+from dragoman_server.service.translation.detokenizer import Detokenizer
 from dragoman_server.service.translation.mending import (
     Mender,
     Retry,
@@ -10,7 +11,6 @@ from dragoman_server.service.translation.mending import (
     Way,
     options_for,
 )
-from dragoman_server.service.translation.spelling import Speller
 from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.masks import MaskSet
 from dragoman_server.text.plan import Part, Planner, PlanOptions
@@ -44,8 +44,8 @@ class Judge:
         self.pieces = pieces
         self.planner = planner(pieces, placeholders)
         (self.part,) = self.planner.plan(text, PlanOptions())
-        speller = Speller(pieces, pieces)
-        self.mender = Mender(text, self.planner, examiner_for("en", "pt"), speller, **rest)
+        detokenizer = Detokenizer(pieces, pieces)
+        self.mender = Mender(text, self.planner, examiner_for("en", "pt"), detokenizer, **rest)
 
     def __call__(
         self,

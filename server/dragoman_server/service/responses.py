@@ -16,8 +16,8 @@ from dragoman_server.service.errors import (
     engine_stopped,
 )
 from dragoman_server.service.models.served import ServedModel
+from dragoman_server.service.translation.detokenizer import Detokenizer
 from dragoman_server.service.translation.mending import TranslatedPart
-from dragoman_server.service.translation.spelling import Speller
 from dragoman_server.text.plan import Part, join
 
 _FINISH = {Finish.END: pb.FINISH_REASON_END, Finish.LENGTH: pb.FINISH_REASON_LENGTH}
@@ -53,7 +53,7 @@ def failure(answer: Answer) -> CallError | None:
 def translation(
     model: ServedModel,
     options: pb.Options,
-    speller: Speller,
+    detokenizer: Detokenizer,
     clock: Clock,
     text: str,
     translated: Sequence[TranslatedPart],
@@ -61,7 +61,7 @@ def translation(
     """Return the message of a text whose parts are all translated."""
     joined = join(text, [each.part for each in translated], [each.text for each in translated])
     segments = [
-        _segment(model, options, speller, each, span.start)
+        _segment(model, options, detokenizer, each, span.start)
         for each, span in zip(translated, joined.spans, strict=True)
     ]
     tokens = [segment.target_tokens + 1 for segment in segments]  # the end token counts
@@ -128,7 +128,7 @@ def token_scores(model: ServedModel, hypothesis: Hypothesis) -> list[pb.TokenSco
 def _segment(
     model: ServedModel,
     options: pb.Options,
-    speller: Speller,
+    detokenizer: Detokenizer,
     translated: TranslatedPart,
     start: int,
 ) -> pb.Segment:
@@ -143,7 +143,9 @@ def _segment(
         target_tokens=len(best.ids),
         tokens=token_scores(model, best) if options.token_scores else (),
         alignment=_alignment(model, part, best) if options.alignment else None,
-        alternatives=_alternatives(speller, translated) if options.HasField("alternatives") else (),
+        alternatives=_alternatives(detokenizer, translated)
+        if options.HasField("alternatives")
+        else (),
     )
 
 
@@ -157,11 +159,11 @@ def _alignment(model: ServedModel, part: Part, hypothesis: Hypothesis) -> pb.Ali
     )
 
 
-def _alternatives(speller: Speller, translated: TranslatedPart) -> list[pb.Alternative]:
+def _alternatives(detokenizer: Detokenizer, translated: TranslatedPart) -> list[pb.Alternative]:
     """Return the hypotheses in which everything masked is found again."""
     found: list[tuple[str, Hypothesis]] = []
     for hypothesis in translated.answer.hypotheses:
-        text = translated.part.masked.restore(speller.spell(translated.part, hypothesis))
+        text = translated.part.masked.restore(detokenizer.detokenize(translated.part, hypothesis))
         if text is not None:
             found.append((text, hypothesis))
     return [

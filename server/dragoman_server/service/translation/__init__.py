@@ -1,1 +1,1 @@
-"""From planned texts to translations: through the engine, mended, spelt, and streamed."""
+"""From planned texts to translations: through the engine, detokenized, mended and streamed."""

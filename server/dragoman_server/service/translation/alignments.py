@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from dragoman_server.engine.core import Answer, Hypothesis, Options, Sentence
 from dragoman_server.service.models.served import ServedModel
+from dragoman_server.service.translation.detokenizer import Detokenizer
 from dragoman_server.service.translation.engine_calls import EngineCalls
-from dragoman_server.service.translation.spelling import Speller
 from dragoman_server.text.plan import Part
 
 _ALIGNED = Options(alignment=True)
@@ -19,17 +19,17 @@ _ALIGNED = Options(alignment=True)
 async def with_alignments(
     engine: EngineCalls,
     model: ServedModel,
-    speller: Speller,
+    detokenizer: Detokenizer,
     parts: Sequence[Part],
     answers: Sequence[Answer],
 ) -> list[Answer]:
-    """Return answers of parts with all alignments that it takes to spell them."""
+    """Return answers of parts with all alignments that their text takes."""
     max_tokens = model.bundle.manifest.max_target_tokens - 1 - len(model.start)
     lacking = [
         (place, number, Sentence(part.ids, target=each.ids[:max_tokens], start=model.start))
         for place, (part, answer) in enumerate(zip(parts, answers, strict=True))
         for number, each in enumerate(answer.hypotheses)
-        if speller.needs_alignment(each)
+        if detokenizer.needs_alignment(each)
     ]
     if not lacking:
         return list(answers)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from dragoman_server.engine.core import Answer, Finish, Options
-from dragoman_server.service.translation.spelling import Speller
+from dragoman_server.service.translation.detokenizer import Detokenizer
 from dragoman_server.text.faults import Examiner, Fault, cut_loop
 from dragoman_server.text.plan import Part, Planner
 
@@ -66,7 +66,7 @@ class Mender:
     text: str
     planner: Planner
     examiner: Examiner
-    speller: Speller
+    detokenizer: Detokenizer
     keeps_numbers: bool = True
     """Whether a translation with other numbers is done again."""
     mends: bool = True
@@ -97,7 +97,7 @@ class Mender:
         source = part.span.of(self.text)
         found: list[tuple[TranslatedPart, Fault | None]] = []
         for number, hypothesis in enumerate(answer.hypotheses):
-            restored = part.masked.restore(self.speller.spell(part, hypothesis))
+            restored = part.masked.restore(self.detokenizer.detokenize(part, hypothesis))
             if restored is None:
                 continue
             others = answer.hypotheses[:number] + answer.hypotheses[number + 1 :]

@@ -19,6 +19,7 @@ from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.responses import Clock
 from dragoman_server.service.settings import Limits
 from dragoman_server.service.translation.alignments import with_alignments
+from dragoman_server.service.translation.detokenizer import Detokenizer
 from dragoman_server.service.translation.engine_calls import ALONE, EngineCalls, Queueing
 from dragoman_server.service.translation.mending import (
     Mender,
@@ -27,7 +28,6 @@ from dragoman_server.service.translation.mending import (
     Way,
     options_for,
 )
-from dragoman_server.service.translation.spelling import Speller
 from dragoman_server.service.translation.stream_window import StreamWindow
 from dragoman_server.service.work import Work
 from dragoman_server.text.plan import OverlongError, Part, join
@@ -75,7 +75,7 @@ class TextTranslator:
         self._options = requests.engine_options(options, model.target, limits.max_target_tokens)
         self._plan_options = requests.plan_options(options)
         self._mends = requests.is_on(options, "mend")
-        self._speller = Speller(
+        self._detokenizer = Detokenizer(
             model.source, model.target, requests.is_on(options, "replace_unknown")
         )
         self._call = call
@@ -205,7 +205,7 @@ class TextTranslator:
             raise requests.wire_error(error, parts[0][0].field) from None
 
     async def _aligned(self, parts: Sequence[Part], answers: Sequence[Answer]) -> list[Answer]:
-        return await with_alignments(self._engine, self._model, self._speller, parts, answers)
+        return await with_alignments(self._engine, self._model, self._detokenizer, parts, answers)
 
     def _judge(self, text: Text, part: Part, answer: Answer, way: Way) -> TranslatedPart | Retry:
         if error := responses.failure(answer):
@@ -214,7 +214,7 @@ class TextTranslator:
             text.text,
             self._model.planner,
             self._model.examiner,
-            self._speller,
+            self._detokenizer,
             keeps_numbers=self._plan_options.keep,
             mends=self._mends,
             limited=self._options.max_tokens is not None,
@@ -268,21 +268,23 @@ class TextTranslator:
         )
 
     def _as_it_is(self, part: Part, answer: Answer) -> TranslatedPart:
-        return TranslatedPart(part, self._speller.spell(part, answer.hypotheses[0]), answer)
+        return TranslatedPart(
+            part, self._detokenizer.detokenize(part, answer.hypotheses[0]), answer
+        )
 
     def _growing_text(self, source: str) -> GrowingText:
         return GrowingText(
             self._model.target,
             source,
             stops=self._mends,
-            waits=self._speller.replaces_unknown,
+            waits=self._detokenizer.replaces_unknown,
         )
 
     def _translation(
         self, plan: Plan, text: Text, done: Sequence[TranslatedPart]
     ) -> pb.Translation:
         return responses.translation(
-            self._model, self._wire, self._speller, plan.clock, text.text, done
+            self._model, self._wire, self._detokenizer, plan.clock, text.text, done
         )
 
 

@@ -9,8 +9,8 @@ from dragoman_server.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Speller:
-    """Spells the translations of one model."""
+class Detokenizer:
+    """Makes text of the tokens that one model writes."""
 
     source: Vocabulary
     target: Vocabulary
@@ -18,7 +18,7 @@ class Speller:
     """Whether the source word that an unknown token was made from takes its place; else it is left
     out."""
 
-    def spell(self, part: Part, hypothesis: Hypothesis) -> str:
+    def detokenize(self, part: Part, hypothesis: Hypothesis) -> str:
         """Return the text of a hypothesis, before masks are restored."""
         weights, unknown = hypothesis.alignment, self.target.unknown
         if not self.replaces_unknown or weights is None or unknown not in hypothesis.ids:
@@ -31,7 +31,7 @@ class Speller:
         return self.target.decode(hypothesis.ids, words_for_unknown(ids, unknown, sources, words))
 
     def needs_alignment(self, hypothesis: Hypothesis) -> bool:
-        """Whether a hypothesis lacks the alignment that it takes to spell it."""
+        """Whether a hypothesis lacks the alignment that its text takes."""
         return (
             self.replaces_unknown
             and hypothesis.alignment is None

@@ -8,7 +8,7 @@ from dragoman_training.train.trainer import Trainer
 
 
 class Retention:
-    """The rules of one run. A run that was stopped keeps the same checkpoints as one that was not."""
+    """The rules of one run. A run that was stopped keeps what one that was not stopped keeps."""
 
     def __init__(self, recipe: Recipe, store: CheckpointStore, trainer: Trainer) -> None:
         self._recipe = recipe

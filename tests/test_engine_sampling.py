@@ -12,7 +12,7 @@ import torch
 from conftest import VOCABULARY, tiny_model
 from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.engine.core import Options, Sampling, Sentence
-from dragoman_server.engine.sampling import uniform
+from dragoman_server.engine.search.sampling import uniform
 from dragoman_server.engine.translator import Translator
 from dragoman_server.runtime.limits import MAX_CANDIDATES
 from dragoman_training.data.tokenizer import END

@@ -13,14 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman_server.bundle.shortlist import Shortlist
-from dragoman_server.engine import encoding, greedy, sampling
-from dragoman_server.engine.beam import BeamSearch
-from dragoman_server.engine.constraints import Constraints
+from dragoman_server.engine import encoding
 from dragoman_server.engine.core import Failure, Report, Ticket
-from dragoman_server.engine.greedy import Ended
 from dragoman_server.engine.jobs import Job
 from dragoman_server.engine.rows import Rows, Running
-from dragoman_server.engine.shortlisting import Shortlisting
+from dragoman_server.engine.search import greedy, sampling
+from dragoman_server.engine.search.beam import BeamSearch
+from dragoman_server.engine.search.constraints import Constraints
+from dragoman_server.engine.search.greedy import Ended
+from dragoman_server.engine.search.shortlisting import Shortlisting
 from dragoman_server.runtime.arrays import Bools, Floats, Ints
 from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.results import StepResult

@@ -1,0 +1,1 @@
+"""How each row goes on: greedy, beam, sampled, constrained, within a shortlist."""

@@ -77,3 +77,13 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.spm").write_bytes(b"nonsense")
     with pytest.raises(CheckpointError, match=r"tokenizer\.spm"):
         TokenizerPair.load(tmp_path)
+
+
+def test_characters_that_are_required_have_an_entry() -> None:
+    text = [*SENTENCES, "€ 25 → 30"]
+    plain = TokenizerSettings(vocabulary=300, character_coverage=0.98)
+    required = TokenizerSettings(vocabulary=300, character_coverage=0.98, required_characters="€→")
+    for settings, expected in ((plain, False), (required, True)):
+        tokenizer = train_tokenizer(text, settings, seed=1)
+        for letter in "€→":
+            assert (letter in tokenizer.pieces(tokenizer.encode(letter))) == expected

@@ -12,6 +12,7 @@ from dragoman_training.data.rules.placeholders import (
     MAX_PLACEHOLDERS,
     contains_placeholder,
     placeholder,
+    replace_numbers,
     replace_shared_spans,
 )
 from dragoman_training.data.text.corpus import Pair
@@ -208,3 +209,25 @@ def test_vocabulary_and_variants_must_fit() -> None:
             RecipeError, match=r"prose has placeholders, which need tokenizer\.placeholders = 9"
         ):
             recipe_from_dict(table)
+
+
+def test_numbers_get_other_digits_in_the_same_spelling() -> None:
+    pair = Pair("It cost $1,250.50 in 1999.", "Em 1999 custou US$ 1.250,50.")
+    drawn = {replace_numbers(pair, random.Random(seed)) for seed in range(20)}
+    assert len(drawn) > 15
+    for other in drawn:
+        assert other is not None
+        price, year = re.findall(r"[\d.,]*\d", other.source)
+        assert re.fullmatch(r"[1-9],\d{3}\.\d{2}", price)
+        respelt = price.translate(str.maketrans(",.", ".,"))
+        assert other.target == f"Em {year} custou US$ {respelt}."
+
+
+def test_numbers_that_are_not_on_both_sides_stay() -> None:
+    rng = random.Random(0)
+    assert replace_numbers(Pair("3 and 3", "3 e 3"), rng) is None  # which is which?
+    assert replace_numbers(Pair("two", "2"), rng) is None
+    other = replace_numbers(Pair("At 12 in room 007", "No 007 ao meio-dia"), rng)
+    assert other is not None
+    assert other.source.startswith("At 12 in room 0")
+    assert other.target.startswith("No 0")

@@ -54,7 +54,7 @@ def test_nothing_but_marks_is_not_made_empty(pair: Pair) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_share_is_of_the_pairs(kind: str) -> None:
-    pair = Pair("olá, it is a réal Day for Tom.", "Olá, é um dia de verdade.")
+    pair = Pair("olá, it is a réal Day 25 for Tom.", "Olá, é um dia 25 de verdade.")
     made = sum(len(drawn(pair, n, **{kind: 0.1})) for n in range(3000))
     assert 220 < made < 380
     assert drawn(pair, 1, **{kind: 0.0}) == []

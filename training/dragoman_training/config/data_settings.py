@@ -35,6 +35,8 @@ class VariantSettings:
     """A bullet, number or letter before both sides, as in a list."""
     emoji: float = 0.0
     """An emoji behind both sides, or before them."""
+    numbers: float = 0.0
+    """Other digits in the numbers that both sides have."""
     placeholders: float = 0.0
     """Spans that both sides have alike replaced by ⟨1⟩ … ⟨9⟩."""
 

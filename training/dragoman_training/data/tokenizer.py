@@ -28,6 +28,8 @@ class TokenizerSettings:
     """One vocabulary for both languages, so that embeddings can be shared."""
     character_coverage: float = 1.0
     """Share of the characters seen that get an entry; the others are spelt in bytes."""
+    required_characters: str = ""
+    """Characters that get an entry however rare they are."""
     normalization: Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf", "identity"] = "nmt_nfkc"
     """Unicode normalisation. ``identity`` also keeps white space as it is; ``_cf`` folds case."""
     sample: int = 1_000_000
@@ -130,6 +132,7 @@ def train_tokenizer(sentences: Iterable[str], settings: TokenizerSettings, seed:
             model_type=settings.kind,
             vocab_size=settings.vocabulary,
             character_coverage=settings.character_coverage,
+            required_chars=settings.required_characters,
             normalization_rule_name=settings.normalization,
             remove_extra_whitespaces=not keep_spaces,
             byte_fallback=True,

@@ -61,6 +61,35 @@ def replace_shared_spans(pair: Pair, rng: random.Random) -> Pair | None:
     )
 
 
+def replace_numbers(pair: Pair, rng: random.Random) -> Pair | None:
+    """Return the pair with other digits in the numbers that both sides have; None without any.
+
+    Separators stay where they are, so each side keeps the spelling of its language.
+    """
+    numbers = [spans for spans in _shared(pair) if spans[0].key.isdigit()]
+    if not numbers or contains_placeholder(pair.source) or contains_placeholder(pair.target):
+        return None
+    source, target = pair
+    # From the last to the first, so that spans before stay where they are.
+    drawn = {spans: _other_digits(spans[0].key, rng) for spans in sorted(numbers)}
+    for spans in sorted(numbers, key=lambda spans: spans[0].start, reverse=True):
+        source = _with_digits(source, spans[0], drawn[spans])
+    for spans in sorted(numbers, key=lambda spans: spans[1].start, reverse=True):
+        target = _with_digits(target, spans[1], drawn[spans])
+    return Pair(source, target)
+
+
+def _other_digits(digits: str, rng: random.Random) -> str:
+    first = digits[0] if digits[0] == "0" else rng.choice("123456789")
+    return first + "".join(rng.choice("0123456789") for _ in digits[1:])
+
+
+def _with_digits(text: str, span: _Span, digits: str) -> str:
+    new = iter(digits)
+    spelt = "".join(next(new) if c.isdigit() else c for c in text[span.start : span.end])
+    return text[: span.start] + spelt + text[span.end :]
+
+
 def _attach(pair: Pair, piece: str, rng: random.Random) -> Pair:
     if rng.random() < 0.5:
         return Pair(f"{piece} {pair.source}", f"{piece} {pair.target}")

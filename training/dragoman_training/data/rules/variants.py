@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 
 from dragoman_training.config.data_settings import VariantSettings
-from dragoman_training.data.rules.placeholders import replace_shared_spans
+from dragoman_training.data.rules.placeholders import replace_numbers, replace_shared_spans
 from dragoman_training.data.text.corpus import Pair
 from dragoman_training.data.text.filters import is_empty
 
@@ -143,6 +143,7 @@ VARIANTS: dict[str, Variant] = {
     "no_accents": no_accents,
     "items": items,
     "emoji": emoji,
+    "numbers": replace_numbers,
     "placeholders": replace_shared_spans,
 }
 

@@ -143,6 +143,14 @@ def test_an_address_is_behind_a_placeholder_too(pieces: Vocabulary) -> None:
     assert retry_of(judge("Escreva.", way=Way.CAREFUL)).way is Way.AROUND
 
 
+def test_a_sign_that_the_vocabulary_can_not_spell_is_behind_a_placeholder(
+    pieces: Vocabulary,
+) -> None:
+    judge = Judge(pieces, "The house cost ₿20 and I ❤ it.")
+    assert judge.part.masked.source == "The house cost ⟨1⟩20 and I ⟨2⟩ it."
+    assert text_of(judge("A casa custou ⟨1⟩20 e eu ⟨2⟩ isso.")) == "A casa custou ₿20 e eu ❤ isso."
+
+
 def test_a_placeholder_in_the_text_itself_comes_back(pieces: Vocabulary) -> None:
     judge = Judge(pieces, "Write to ⟨1⟩ or call a@b.example at once.")
     assert judge.part.masked.source == "Write to ⟨2⟩ or call ⟨3⟩ at once."

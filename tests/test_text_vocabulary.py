@@ -92,10 +92,10 @@ def test_a_stream_gives_each_word_as_it_comes_and_the_space_with_the_next() -> N
     [
         ((0xC3, 0xA9), "é"),
         ((0xF0, 0x9F, 0x98, 0x80), "😀"),
-        ((0xF0, 0x9F, 0x98), "���"),
-        ((0xA9,), "�"),
-        ((0xC3, 0xC3, 0xA9), "�é"),
-        ((0xED, 0xA0, 0x80), "���"),  # a surrogate, which UTF-8 does not have
+        ((0xF0, 0x9F, 0x98), ""),  # no letter: left out
+        ((0xA9,), ""),
+        ((0xC3, 0xC3, 0xA9), "é"),
+        ((0xED, 0xA0, 0x80), ""),  # a surrogate, which UTF-8 does not have
         ((0x00,), "\0"),
     ],
 )

@@ -50,7 +50,7 @@ _ADDRESS_OR_CODE = regex.compile(
 )
 _MAY_HAVE_ADDRESS = re.compile(r"[@#`<{%⟨]|://|[wW]{3}\.")
 """A sign that each address has. It is looked for first, as most texts have none."""
-_SYMBOL = regex.compile(r"\p{So}+")
+_SYMBOL = regex.compile(r"[\p{So}\p{Sc}\p{Sm}\p{Sk}]+")
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
 
 
@@ -105,9 +105,10 @@ def protect(
 
 
 def _is_inside(text: str, sentence: Span, symbol: Span) -> bool:
-    """Whether a sentence goes on after a symbol, as in "I ❤ you": with a small letter."""
+    """Whether a sentence goes on after a symbol, as in "I ❤ you" or "costs €5"."""
     after = text[symbol.end : sentence.end].lstrip()
-    return after[:1].islower() and has_words(text[sentence.start : symbol.start])
+    goes_on = after[:1].islower() or after[:1].isdigit()
+    return goes_on and has_words(text[sentence.start : symbol.start])
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

@@ -9,8 +9,11 @@ from functools import cached_property
 
 from sentencepiece import SentencePieceProcessor
 
-_LINE_BREAKS = str.maketrans(dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
-"""A vocabulary with bytes can spell them; a translated sentence has none."""
+_TIDY = str.maketrans(
+    {**dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "), "\N{REPLACEMENT CHARACTER}": ""}
+)
+"""A vocabulary with bytes can spell line breaks, which a translated sentence does not have, and
+bytes that make no letter, which are left out."""
 SPACE = "▁"
 """Stands for a space in pieces."""
 
@@ -56,7 +59,7 @@ class Vocabulary:
             text = self.join(self._with_words(ids, iter(words)))
         else:
             text = self._text(ids)
-        return text.translate(_LINE_BREAKS).strip()
+        return text.translate(_TIDY).strip()
 
     def _text(self, ids: Sequence[int]) -> str:
         text: str = self._processor.decode(list(ids))

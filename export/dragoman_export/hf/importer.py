@@ -9,8 +9,9 @@ from dragoman_export.errors import ExportError
 from dragoman_export.hf.architecture import CLASSES, Architecture, read_architecture
 from dragoman_export.hf.directory import ModelDirectory
 from dragoman_export.hf.languages import Languages, checked, chosen, is_tag, one_tag
-from dragoman_export.hf.vocabularies import CONFIG, Vocabularies, read_vocabularies
+from dragoman_export.hf.vocabularies import CONFIG, read_vocabularies
 from dragoman_export.hf.weights import build_model
+from dragoman_export.importing.vocabularies import Vocabularies
 from dragoman_export.source import Origin
 from dragoman_server.bundle.manifest import SpecialIds
 

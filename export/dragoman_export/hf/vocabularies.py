@@ -5,7 +5,7 @@ the server.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from dragoman_export.errors import ExportError
@@ -13,41 +13,17 @@ from dragoman_export.hf.architecture import M2M100, Architecture
 from dragoman_export.hf.directory import ModelDirectory
 from dragoman_export.hf.languages import (
     CODES,
-    Languages,
     m2m100_languages,
     marian_languages,
     nllb_languages,
 )
-from dragoman_server.text.vocabulary import MappedVocabulary
-from dragoman_server.text.vocabulary_file import read_mapped, write_vocabulary
+from dragoman_export.importing.vocabularies import Vocabularies, bundle_vocabularies
 
 CONFIG, VOCABULARY, TARGET_VOCABULARY = "tokenizer_config.json", "vocab.json", "target_vocab.json"
 SOURCE_MODEL, TARGET_MODEL, BPE_MODEL = "source.spm", "target.spm", "sentencepiece.bpe.model"
 _NLLB = ("NllbTokenizer", "NllbTokenizerFast")
 _FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 """The first tokens of NLLB. The pieces of its SentencePiece model follow, but the first three."""
-
-
-@dataclass(frozen=True, eq=False)
-class Vocabularies:
-    """Both vocabularies of a model, and the tokens that name languages."""
-
-    source: MappedVocabulary
-    """Vocabulary of the source."""
-    target: MappedVocabulary
-    """Vocabulary of the target."""
-    unknown: int
-    """Id of the token for what a vocabulary can't spell."""
-    files: dict[str, bytes]
-    """Content of the files that a bundle has for them, by name."""
-    manifest: dict[str, Any]
-    """Keys of a manifest that name the files."""
-    source_languages: Languages = field(default_factory=dict)
-    """Languages that a source begins with a token of; empty if there are no such tokens."""
-    target_languages: Languages = field(default_factory=dict)
-    """Languages that a token tells the model to translate into; empty if there are none."""
-    target_language_in: str = ""
-    """Place of the target language's token, as in a manifest."""
 
 
 def read_vocabularies(directory: ModelDirectory, architecture: Architecture) -> Vocabularies:
@@ -139,50 +115,14 @@ def _made(
                 f"{end} is {each.get(end)} in the vocabulary, but eos_token_id {architecture.end}"
             )
     control = {architecture.pad, architecture.begin, architecture.end}
-    tables = [
-        write_vocabulary(each, unknown, control | {each[piece] for piece in hidden & each.keys()})
-        for each in ids
-    ]
-    tokenizers = _named("tokenizer.spm", (SOURCE_MODEL, TARGET_MODEL), models)
-    vocabularies = _named(
-        "vocabulary.json", ("source_vocabulary.json", "target_vocabulary.json"), tables
-    )
-    pieces = []
-    for side, model, table, size in zip(
-        ("source", "target"),
+    return bundle_vocabularies(
+        directory.path,
         models,
-        tables,
+        ids,
         (architecture.source_vocabulary, architecture.target_vocabulary),
-        strict=True,
-    ):
-        try:
-            pieces.append(read_mapped(model, table, size))
-        except ValueError as error:
-            raise ExportError(f"{directory.path}: the {side} vocabulary {error}") from None
-        except RuntimeError:
-            raise ExportError(
-                f"{directory.path}: the {side} tokenizer is no SentencePiece model"
-            ) from None
-    return Vocabularies(
-        source=pieces[0],
-        target=pieces[1],
         unknown=unknown,
-        files={
-            **dict(zip(tokenizers, models, strict=True)),
-            **dict(zip(vocabularies, tables, strict=True)),
-        },
-        manifest={
-            "source_tokenizer": tokenizers[0],
-            "target_tokenizer": tokenizers[1],
-            "source_vocabulary": vocabularies[0],
-            "target_vocabulary": vocabularies[1],
-        },
+        hidden=[control | {each[piece] for piece in hidden & each.keys()} for each in ids],
     )
-
-
-def _named(one: str, two: tuple[str, str], contents: list[bytes]) -> tuple[str, str]:
-    """Return the names of two files, or one name twice if their content is the same."""
-    return (one, one) if contents[0] == contents[1] else two
 
 
 def _special(config: Mapping[str, Any], key: str, default: str) -> str:

@@ -9,8 +9,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from dragoman_export.errors import ExportError
 from dragoman_export.hf.architecture import Architecture
+from dragoman_export.importing.weights import TakenWeights
 from dragoman_training.models.positions import WAVES
 from dragoman_training.models.settings import TransformerSettings
 from dragoman_training.models.transformer import Transformer
@@ -62,48 +62,12 @@ def paired_names(settings: TransformerSettings) -> Iterator[tuple[str, tuple[str
                 yield f"{side}_norm.{part}", (f"model.{side}.layer_norm.{part}",)
 
 
-class _Taken:
-    """Weights of a directory, which notes those that were used."""
-
-    def __init__(self, weights: Mapping[str, Tensor]) -> None:
-        self._weights = weights
-        self.used: set[str] = set()
-
-    def one(self, shape: tuple[int, ...], *names: str) -> Tensor:
-        """Return a weight that a file may hold under any of its names, or under several."""
-        found = [name for name in names if name in self._weights]
-        if not found:
-            raise ExportError(f"no weight is named {names[0]}")
-        first, *others = (self._checked(name, shape) for name in found)
-        for name, other in zip(found[1:], others, strict=True):
-            if not torch.equal(first, other):
-                raise ExportError(f"{name} differs from {found[0]}, which it is tied to")
-        return first
-
-    def maybe(self, name: str, shape: tuple[int, ...]) -> Tensor | None:
-        """Return a weight that a file may leave out."""
-        return self._checked(name, shape) if name in self._weights else None
-
-    def _checked(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        tensor = self._weights[name]
-        self.used.add(name)
-        if tuple(tensor.shape) != shape:
-            raise ExportError(f"{name} is {list(tensor.shape)}, not {list(shape)}")
-        if tensor.isnan().any():
-            raise ExportError(f"{name} has what is not a number")
-        return tensor
-
-    def unused(self) -> list[str]:
-        """Return the names of weights that were not asked for."""
-        return sorted(self._weights.keys() - self.used)
-
-
 def build_model(architecture: Architecture, weights: Mapping[str, Tensor]) -> Transformer:
     """Return our Transformer with their weights.
 
     Raises ``ExportError`` if a weight is missing, of another shape, or has no place in it.
     """
-    taken = _Taken(weights)
+    taken = TakenWeights(weights)
     tables = {side: _positions(taken, architecture, side) for side in SIDES}
     settings = architecture.settings
     if any(table is not None for table in tables.values()):
@@ -125,12 +89,11 @@ def build_model(architecture: Architecture, weights: Mapping[str, Tensor]) -> Tr
             if name in parameters:
                 table = _waves(architecture) if table is None else table
                 parameters[name].copy_(table[: settings.max_length])
-    for name in taken.unused():
-        raise ExportError(f"{name}: a weight that the architecture has no place for")
+    taken.check_all_used()
     return model.eval()
 
 
-def _embeddings(model: Transformer, taken: _Taken, architecture: Architecture) -> None:
+def _embeddings(model: Transformer, taken: TakenWeights, architecture: Architecture) -> None:
     width = model.settings.width
     tied = model.settings.tied_embeddings != "none"
     names: dict[str, tuple[str, ...]] = {side: (table_of(side),) for side in SIDES}
@@ -156,7 +119,7 @@ def _waves(architecture: Architecture) -> Tensor:
     return WAVES[settings.positions](architecture.positions, settings.width)
 
 
-def _positions(taken: _Taken, architecture: Architecture, side: str) -> Tensor | None:
+def _positions(taken: TakenWeights, architecture: Architecture, side: str) -> Tensor | None:
     """Return a table of positions, if the file has one that is not the waves it should be."""
     if architecture.settings.positions == "m2m100":
         # Always computed; some files have a table that nothing reads.

@@ -1,0 +1,1 @@
+"""What importers of models from elsewhere share."""

@@ -67,6 +67,10 @@ def write_directory(checkpoint: Checkpoint, path: Path) -> str:
 
 
 def _family(settings: TransformerSettings, tokenizers: TokenizerPair) -> str:
+    if settings.decoder != "attention":
+        raise ExportError(
+            f"decoder is {settings.decoder!r}, and no class of transformers has such a decoder"
+        )
     if settings.norm == "post":
         if not tokenizers.joint and tokenizers.source.size != tokenizers.target.size:
             raise ExportError(
@@ -80,6 +84,10 @@ def _family(settings: TransformerSettings, tokenizers: TokenizerPair) -> str:
             f"positions is {settings.positions!r}, and its are fixed (in a recipe, 'm2m100')",
         ),
         (settings.output_bias, "output_bias is true, and M2M-100 has none"),
+        (
+            settings.decoder_start != "token",
+            f"decoder_start is {settings.decoder_start!r}, and M2M-100 begins with a token",
+        ),
         (
             settings.tied_embeddings != "all",
             f"tied_embeddings is {settings.tied_embeddings!r}, and M2M-100 has one matrix",
@@ -114,8 +122,9 @@ def _weights(model: Transformer, family: str) -> dict[str, Tensor]:
             ("target", model.target_embedding),
         ):
             theirs[names.positions_of(side)] = _positions(embedding)
-        begin = target[_FIRST[family].index(BEGIN)] * model.target_embedding.scale
-        theirs[names.positions_of("target")][0] += begin
+        if settings.decoder_start == "token":
+            begin = target[_FIRST[family].index(BEGIN)] * model.target_embedding.scale
+            theirs[names.positions_of("target")][0] += begin
         for table in (source, target):
             table[-1] = 0.0  # padding, which decoding begins with
         bias = torch.zeros(model.target_vocabulary)

@@ -23,6 +23,10 @@ class KeysValues(NamedTuple):
     k_BHSK: Tensor
     v_BHSK: Tensor
 
+    def select(self, rows: Tensor) -> "KeysValues":
+        """Those of these sentences, in this order."""
+        return KeysValues(*(part.index_select(0, rows) for part in self))
+
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
     """True where position t may look at position s: s <= t."""

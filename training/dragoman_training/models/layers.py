@@ -15,6 +15,7 @@ from dragoman_training.models.attention import KeysValues, MultiHeadAttention
 from dragoman_training.models.dropout import Dropout
 from dragoman_training.models.layout import Layout
 from dragoman_training.models.settings import TransformerSettings
+from dragoman_training.models.ssru import SSRU
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -81,19 +82,32 @@ class EncoderLayer(nn.Module):
 class LayerCache(NamedTuple):
     """What one decoder layer remembers of a translation under way."""
 
-    own: KeysValues
-    """Keys and values of the tokens so far."""
+    own: KeysValues | Tensor
+    """Keys and values of the tokens so far, or the state of the cell (BD) after them."""
     source: KeysValues
     """Keys and values of the source, computed once."""
 
+    def select(self, rows: Tensor) -> "LayerCache":
+        """Those of these sentences, in this order."""
+        own = self.own
+        chosen = own.index_select(0, rows) if isinstance(own, Tensor) else own.select(rows)
+        return LayerCache(chosen, self.source.select(rows))
+
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the source, then the feed-forward network."""
+    """Masked self-attention, attention over the source, then the feed-forward network.
+
+    Where the settings say so, an SSRU stands in place of self-attention.
+    """
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
         sizes = (settings.width, settings.heads, settings.attention_dropout)
-        self.self_attention = MultiHeadAttention(*sizes)
+        self.has_cell = settings.decoder == "ssru"
+        if self.has_cell:
+            self.ssru = SSRU(settings.width)
+        else:
+            self.self_attention = MultiHeadAttention(*sizes)
         self.self_residual = Residual(settings)
         self.cross_attention = MultiHeadAttention(*sizes)
         self.cross_residual = Residual(settings)
@@ -111,20 +125,24 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """All target tokens at once: teacher forcing."""
 
-        def self_attention(x_ND: Tensor) -> Tensor:
+        def look_back(x_ND: Tensor) -> Tensor:
+            if self.has_cell:
+                return self.ssru(x_ND, layout)
             # Padding follows the real tokens, so the causal mask hides it from them already.
             return self.self_attention(x_ND, layout, x_ND, layout, causal_TT)
 
         def cross_attention(x_ND: Tensor) -> Tensor:
             return self.cross_attention(x_ND, layout, memory_MD, source_layout, source_mask_B11S)
 
-        x_ND = self.self_residual(x_ND, self_attention)
+        x_ND = self.self_residual(x_ND, look_back)
         x_ND = self.cross_residual(x_ND, cross_attention)
         return self.feed_forward_residual(x_ND, self.feed_forward)
 
     def start(self, memory_BSD: Tensor) -> LayerCache:
         """The cache before the first token."""
         source = self.cross_attention.keys_values(self.cross_attention.key_value(memory_BSD))
+        if self.has_cell:
+            return LayerCache(own=self.ssru.start(memory_BSD), source=source)
         empty = source.k_BHSK[:, :, :0]
         return LayerCache(own=KeysValues(empty, empty), source=source)
 
@@ -133,8 +151,12 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Tensor, LayerCache]:
         """One more token for every sentence, from the cache of those before it."""
 
-        def self_attention(x_BD: Tensor) -> Tensor:
+        def look_back(x_BD: Tensor) -> Tensor:
             nonlocal cache
+            if isinstance(cache.own, Tensor):
+                x_BD, state_BD = self.ssru.step(x_BD, cache.own)
+                cache = LayerCache(state_BD, cache.source)
+                return x_BD
             attention = self.self_attention
             newest = attention.keys_values(attention.key_value(x_BD)[:, None])
             own = KeysValues(
@@ -151,6 +173,6 @@ class DecoderLayer(nn.Module):
             x_B1D = attention.attend(q_B1D, cache.source, source_mask_B11S)
             return attention.output(x_B1D[:, 0])
 
-        x_BD = self.self_residual(x_BD, self_attention)
+        x_BD = self.self_residual(x_BD, look_back)
         x_BD = self.cross_residual(x_BD, cross_attention)
         return self.feed_forward_residual(x_BD, self.feed_forward), cache

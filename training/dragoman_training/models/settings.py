@@ -39,6 +39,12 @@ class TransformerSettings:
     scale_embeddings: bool = True
     """Multiply embeddings by the square root of the width."""
     output_bias: bool = False
+    decoder: Literal["attention", "ssru"] = "attention"
+    """What a decoder layer looks back with: self-attention, or the recurrent cell of Kim et al.
+    (2019), which is faster and does well as the student of a larger model."""
+    decoder_start: Literal["token", "zero"] = "token"
+    """What decoding begins with: the vector of the begin token, or one of zeros, as in Marian's
+    models."""
 
     def __post_init__(self) -> None:
         literals(self)

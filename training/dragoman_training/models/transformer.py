@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman_training.models.attention import KeysValues, causal_mask
+from dragoman_training.models.attention import causal_mask
 from dragoman_training.models.base import TranslationModel, check_vocabularies
 from dragoman_training.models.dropout import Dropout
 from dragoman_training.models.layers import DecoderLayer, EncoderLayer, LayerCache
@@ -33,17 +33,14 @@ class Memory(NamedTuple):
 
 
 class CachedState(NamedTuple):
-    """Translations under way: the keys and values of the steps so far and of the source."""
+    """Translations under way: what each layer keeps of the steps so far and of the source."""
 
     layers: tuple[LayerCache, ...]
     source_mask_B11S: Tensor | None
     length: int
 
     def select(self, rows: Tensor) -> "CachedState":
-        layers = tuple(
-            LayerCache(*(KeysValues(*(x.index_select(0, rows) for x in part)) for part in layer))
-            for layer in self.layers
-        )
+        layers = tuple(layer.select(rows) for layer in self.layers)
         mask = self.source_mask_B11S
         return CachedState(
             layers, mask if mask is None else mask.index_select(0, rows), self.length
@@ -51,10 +48,16 @@ class CachedState(NamedTuple):
 
 
 class Embedding(nn.Module):
-    """Token ids to vectors: embedding, scaled, plus the encoding of the position."""
+    """Token ids to vectors: embedding, scaled, plus the encoding of the position.
 
-    def __init__(self, settings: TransformerSettings, table: nn.Embedding) -> None:
+    With ``zero_start``, whatever token stands at position 0 counts as a vector of zeros.
+    """
+
+    def __init__(
+        self, settings: TransformerSettings, table: nn.Embedding, *, zero_start: bool = False
+    ) -> None:
         super().__init__()
+        self.zero_start = zero_start
         sizes = (settings.max_length, settings.width)
         self.table = table
         self.positions: SinusoidalPositions | LearnedPositions = (
@@ -66,8 +69,10 @@ class Embedding(nn.Module):
         self.dropout = Dropout(settings.dropout)
 
     def forward(self, ids_N: Tensor, positions_N: Tensor) -> Tensor:
-        vectors_ND = self.table(ids_N) * self.scale + self.positions(positions_N)
-        return self.dropout(vectors_ND)
+        vectors_ND = self.table(ids_N) * self.scale
+        if self.zero_start:
+            vectors_ND = vectors_ND * (positions_N > 0)[:, None]
+        return self.dropout(vectors_ND + self.positions(positions_N))
 
 
 class Transformer(TranslationModel[Memory, CachedState]):
@@ -87,7 +92,8 @@ class Transformer(TranslationModel[Memory, CachedState]):
         target_table = nn.Embedding(target_vocabulary, width)
         tied = settings.tied_embeddings
         source_table = target_table if tied == "all" else nn.Embedding(source_vocabulary, width)
-        self.target_embedding = Embedding(settings, target_table)
+        zero_start = settings.decoder_start == "zero"
+        self.target_embedding = Embedding(settings, target_table, zero_start=zero_start)
         self.source_embedding = Embedding(settings, source_table)
         self.encoder = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(settings) for _ in range(settings.decoder_layers))

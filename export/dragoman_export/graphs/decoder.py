@@ -158,7 +158,7 @@ class DecoderWriter(LayerWriter):
                 weights = weights_nH1S or [
                     self._attention_weights(g, layer, q, source_ends_n, longest_source)
                 ]
-                alignments.append(g.add("ReduceMean", weights[0], g.ints(1, 2), keepdims=0))
+                alignments.append(self._mean_of_heads(g, weights[0]))
             return self._precision.linear(g, attended, layer_weights.cross_output)
 
         return attention
@@ -178,6 +178,18 @@ class DecoderWriter(LayerWriter):
         real = g.add("LessOrEqual", count_up(g, longest), ends_n111)
         lowest = g.scalar("lowest", -1e30, np.float32)
         return g.add("Softmax", g.add("Where", real, scores, lowest), axis=-1)
+
+    def _mean_of_heads(self, g: GraphBuilder, weights_nH1S: str) -> str:
+        """Return the mean of all heads, [n, S], added up in their order.
+
+        ReduceMean adds in another order for one row than for several: that depends on the CPU.
+        """
+        heads = self._dimensions.heads
+        if heads > 1:
+            parts = g.add("Split", weights_nH1S, outputs=heads, axis=1, num_outputs=heads)
+            share = g.scalar("share_of_a_head", 1 / heads, np.float32)
+            weights_nH1S = g.add("Mul", g.add("Sum", *parts), share)
+        return g.add("Squeeze", weights_nH1S, g.ints(1, 2))
 
     def _attend(
         self,

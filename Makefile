@@ -38,7 +38,7 @@ test-slow: $(VENV)/.dev
 
 ## test-deploy: of the suite, what is about deploy/; fails where a tool is missing instead of skipping
 test-deploy: $(VENV)/.dev
-	DRAGOMAN_ALL_TOOLS=1 $(BIN)/pytest -m "slow or not slow" tests/test_deploy_*.py
+	DRAGOMAN_ALL_TOOLS=1 $(BIN)/pytest -m "slow or not slow" tests/deploy
 
 ## test-image: build the image and run it, without Docker; as root, in a directory that is kept
 test-image:

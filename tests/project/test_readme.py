@@ -1,0 +1,75 @@
+"""What the README shows, run as it says: its commands and what they print."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from support import ROOT
+
+README = (ROOT / "README.md").read_text()
+COLOURS = re.compile(r"\x1b\[\d*m")
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def shown() -> list[str]:
+    """The lines of the README's example, but for addresses and what depends on the machine."""
+    block = re.search(r"```\n(\$ dragoman serve.*?)```", README, re.DOTALL)
+    assert block is not None
+    varies = re.compile(r"127\.0\.0\.1:|\d rows of ")
+    return [line for line in block[1].splitlines() if line and not varies.search(line)]
+
+
+def test_make_run_prints_what_the_readme_shows() -> None:
+    listen = f"127.0.0.1:{free_port()}"
+    run = subprocess.Popen(
+        ["bash", "scripts/run.sh", str(Path(sys.executable).parent), "models/en-pt"],
+        cwd=ROOT,
+        env={**os.environ, "DRAGOMAN_LISTEN": listen, "DRAGOMAN_METRICS": "127.0.0.1:0"},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert run.stdout is not None
+    printed: list[str] = []
+    try:
+        for line in run.stdout:
+            printed.append(COLOURS.sub("", line.rstrip("\n")))
+            if "examples/sync.py" in line:
+                break
+        for example in ("sync", "streaming", "asynchronous"):
+            subprocess.run(
+                [sys.executable, f"examples/{example}.py", listen], cwd=ROOT, check=True, timeout=60
+            )
+        lines = subprocess.run(
+            [sys.executable, "examples/bulk.py", listen],
+            cwd=ROOT,
+            input="Good morning.\n\nThank you.\n",
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        assert lines.stdout.splitlines() == ["Bom dia.", "", "Obrigado."]
+    finally:
+        os.killpg(run.pid, signal.SIGINT)  # Ctrl-C
+        run.stdout.close()
+    assert run.wait(timeout=60) == 0
+    assert [line for line in printed if line in shown()] == shown()
+
+
+def test_every_file_that_the_docs_link_to_is_there() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "models").glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"

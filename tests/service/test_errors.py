@@ -1,0 +1,515 @@
+"""Every row of the error table, provoked by a real client: code, reason, details."""
+
+import gzip
+import logging
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from grpc import StatusCode
+
+from dragoman.v1 import translation_pb2 as pb
+from dragoman_server.engine.core import Report
+from dragoman_server.grpc_api import calls
+from dragoman_server.runtime.graphs import Graphs
+from dragoman_server.runtime.results import StepResult
+from dragoman_server.service import responses
+from dragoman_server.service.models.served import Models
+from dragoman_server.service.settings import Limits
+from support import MODEL
+from support.service_running import (
+    LONG,
+    PATIENCE,
+    Refusal,
+    Running,
+    facts_of,
+    few_rows,
+    full,
+    read_status,
+    refusal,
+    refusal_of,
+    reports_of,
+    serving,
+    settings_for,
+    teach_pace,
+    variant,
+    wait_until,
+)
+
+SERVICE = "/dragoman.v1.TranslationService/"
+WORDS = "Xylophonist Zanzibar"  # not to be found in any error
+LIMITS = Limits(max_message_bytes=20_000, max_texts=8, max_source_tokens=400, max_target_tokens=256)
+LONG_SENTENCE = "word " * 300
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    directory = tmp_path_factory.mktemp("bundles")
+    damaged = variant(directory, "damaged")
+    (damaged / "weights.bin").write_bytes(b"")
+    settings = settings_for(
+        *(MODEL, variant(directory, "en-de", target="de"), damaged),
+        engine=few_rows(4, max_beam=4),
+        limits=LIMITS,
+        skip_refused=True,
+    )
+    with serving(settings) as running:
+        yield running
+
+
+def translate(running: Running, **fields: Any) -> Callable[[], object]:
+    request = pb.TranslateRequest(**{"texts": [WORDS], "model": "en-pt", **fields})
+    return lambda: running.stub.Translate(request, timeout=PATIENCE)
+
+
+def raw(running: Running, rpc: str, *messages: bytes, **options: Any) -> Callable[[], object]:
+    """A call whose bytes no stub would send."""
+    path = SERVICE + rpc
+    if rpc == "TranslateBulk":
+        return lambda: list(running.channel.stream_stream(path)(iter(messages)))
+    if rpc == "TranslateStream":
+        return lambda: list(running.channel.unary_stream(path)(messages[0]))
+    return lambda: running.channel.unary_unary(path)(messages[0], **options)
+
+
+def expect(found: Refusal, code: StatusCode, reason: str, *fields: str) -> Refusal:
+    assert (found.code, found.reason, found.fields) == (code, reason, fields)
+    for leak in ("Xylo", "Zanzi", "/", "Error", "Traceback", ".py", "NaN"):
+        assert leak not in found.message
+        assert leak not in str(found.metadata)
+    return found
+
+
+OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("options.beam_size", {"beam_size": 0}),
+    ("options.beam_size", {"beam_size": 5}),
+    ("options.beam_size", {"beam_size": 2, "sampling": pb.Sampling()}),
+    ("options.alternatives", {"alternatives": 2}),
+    ("options.length_penalty", {"length_penalty": -1}),
+    ("options.length_penalty", {"length_penalty": math.nan}),
+    ("options.sampling.temperature", {"sampling": pb.Sampling(temperature=0)}),
+    ("options.sampling.top_p", {"sampling": pb.Sampling(top_p=1.5)}),
+    ("options.repetition_penalty", {"repetition_penalty": math.inf}),
+    ("options.max_tokens", {"max_tokens": 257}),
+    ("options.max_tokens", {"max_tokens": 3, "min_tokens": 3}),
+    ("options.min_tokens", {"min_tokens": 256}),
+    ("options.suppressed_pieces[1]", {"suppressed_pieces": ["▁de", WORDS]}),
+    ("options.suppressed_pieces", {"suppressed_pieces": ["▁de"] * 257}),
+    ("options.suppressed_pieces", {"suppressed_pieces": ["</s>"]}),
+    ("options.target_prefix", {"target_prefix": LONG_SENTENCE}),
+    ("options.overlong", {"overlong": 7}),
+]
+
+
+@pytest.mark.parametrize(("field", "options"), OPTIONS)
+def test_a_bad_option_is_named(running: Running, field: str, options: dict[str, Any]) -> None:
+    found = refusal(translate(running, options=pb.Options(**options)))
+    expect(found, StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", field)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "field"),
+    [
+        ({"texts": []}, "INVALID_FIELD", "texts"),
+        ({"texts": ["a"] * 9}, "TOO_LARGE", "texts"),
+        ({"texts": ["Hello there. " * 70] * 3}, "TOO_LARGE", "texts"),
+        (
+            {
+                "texts": ["Fine.", LONG_SENTENCE],
+                "options": pb.Options(overlong=pb.OVERLONG_POLICY_ERROR),
+            },
+            "SENTENCE_TOO_LONG",
+            "texts[1]",
+        ),
+        (
+            {"texts": ["One. Two."], "options": pb.Options(target_prefix="Um")},
+            "INVALID_FIELD",
+            "options.target_prefix",
+        ),
+        ({"source_language": "english"}, "INVALID_FIELD", "source_language"),
+        ({"target_language": "p t"}, "INVALID_FIELD", "target_language"),
+        ({"target_language": "é" * 100}, "INVALID_FIELD", "target_language"),
+        ({"model": ""}, "INVALID_FIELD", "model"),
+        ({"model": "", "source_language": "en"}, "INVALID_FIELD", "model"),
+    ],
+)
+def test_a_bad_request_is_refused_with_the_field(
+    running: Running, fields: dict[str, Any], reason: str, field: str
+) -> None:
+    found = refusal(translate(running, **fields))
+    expect(found, StatusCode.INVALID_ARGUMENT, reason, field)
+
+
+def test_a_long_sentence_is_split_where_nothing_else_is_asked_for(running: Running) -> None:
+    options = pb.Options(max_tokens=1)
+    translate(running, texts=[LONG_SENTENCE], options=options)()
+
+
+@pytest.mark.parametrize(
+    ("pair", "more", "reason", "field"),
+    [
+        ({}, {"pairs": []}, "INVALID_FIELD", "pairs"),
+        ({"source": " "}, {}, "INVALID_FIELD", "pairs[0].source"),
+        ({"source": LONG_SENTENCE}, {}, "SENTENCE_TOO_LONG", "pairs[0].source"),
+        ({"target": LONG_SENTENCE}, {}, "SENTENCE_TOO_LONG", "pairs[0].target"),
+        ({}, {"length_penalty": -1}, "INVALID_FIELD", "length_penalty"),
+        ({"source": "Hello there. " * 30}, {"count": 5}, "TOO_LARGE", "pairs"),
+        ({}, {"count": 9}, "TOO_LARGE", "pairs"),
+    ],
+)
+def test_a_bad_pair_to_score_is_refused_with_the_field(
+    running: Running, pair: dict[str, Any], more: dict[str, Any], reason: str, field: str
+) -> None:
+    one = pb.ScorePair(**{"source": WORDS, "target": WORDS, **pair})
+    fields = {"pairs": [one] * more.pop("count", 1), "model": "en-pt", **more}
+    found = refusal(lambda: running.stub.Score(pb.ScoreRequest(**fields)))
+    expect(found, StatusCode.INVALID_ARGUMENT, reason, field)
+
+
+INVALID = b"\xff\xfe" + WORDS.encode()
+
+
+def field(number: int, value: bytes) -> bytes:
+    """A field of a message, of a type that has a length."""
+    assert len(value) < 128
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+@pytest.mark.parametrize(
+    ("rpc", "message", "name"),
+    [
+        ("Translate", field(1, b"fine") + field(1, INVALID), "texts[1]"),
+        ("Translate", field(1, b"fine") + field(4, INVALID), "model"),
+        (
+            "Translate",
+            field(1, b"fine") + field(5, field(7, INVALID)),
+            "options.suppressed_pieces[0]",
+        ),
+        ("TranslateStream", field(1, INVALID), "text"),
+        ("TranslateBulk", field(1, b"1") + field(2, INVALID), "text"),
+        ("Score", field(1, field(1, b"a") + field(2, INVALID)), "pairs[0].target"),
+        ("GetModel", field(1, INVALID), "model"),
+    ],
+)
+def test_text_that_is_not_utf_8_is_refused_with_the_field(
+    running: Running, rpc: str, message: bytes, name: str
+) -> None:
+    found = refusal(raw(running, rpc, message))
+    expect(found, StatusCode.INVALID_ARGUMENT, "INVALID_UTF8", name)
+
+
+@pytest.mark.parametrize("rpc", ["Translate", "TranslateStream", "TranslateBulk", "Score"])
+@pytest.mark.parametrize("message", [b"\x0a\xff", b"\xff" * 40, b"\x0a\x05abc"])
+def test_bytes_that_are_no_message_are_refused(running: Running, rpc: str, message: bytes) -> None:
+    found = refusal(raw(running, rpc, message))
+    expect(found, StatusCode.INVALID_ARGUMENT, "MALFORMED", "")
+
+
+@pytest.mark.parametrize("rpc", ["Translate", "TranslateStream", "TranslateBulk", "Score"])
+def test_a_message_above_the_limit_is_refused_by_us(running: Running, rpc: str) -> None:
+    found = refusal(raw(running, rpc, b"\x0a" * (LIMITS.max_message_bytes + 1)))
+    expect(found, StatusCode.INVALID_ARGUMENT, "TOO_LARGE", "")
+    assert str(LIMITS.max_message_bytes) in found.message
+
+
+@pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip])
+def test_a_message_far_above_the_limit_is_refused_by_grpc(
+    running: Running, compression: grpc.Compression | None
+) -> None:
+    """As it comes, or as it is unpacked: before there is memory for all of it."""
+    huge = b"\x0a" * 5_000_000
+    assert len(gzip.compress(huge)) < LIMITS.max_message_bytes
+    with pytest.raises(grpc.RpcError) as error:
+        raw(running, "Translate", huge, compression=compression)()
+    assert error.value.code() is StatusCode.RESOURCE_EXHAUSTED
+    assert running.is_healthy()
+
+
+def test_a_call_that_there_is_not_is_unimplemented(running: Running) -> None:
+    with pytest.raises(grpc.RpcError) as error:
+        raw(running, "Sing", b"")()
+    assert error.value.code() is StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("name", ["en-fr", WORDS, "../en-pt", "EN-PT", "x" * 5000])
+def test_an_unknown_model_is_not_found(running: Running, name: str) -> None:
+    for call in (
+        translate(running, model=name),
+        lambda: running.stub.GetModel(pb.GetModelRequest(model=name)),
+        lambda: list(running.stub.TranslateStream(pb.TranslateStreamRequest(model=name))),
+    ):
+        expect(refusal(call), StatusCode.NOT_FOUND, "UNKNOWN_MODEL")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"model": "", "source_language": "en", "target_language": "ja"},
+        {"model": "", "source_language": "pt", "target_language": "en"},
+        {"model": "", "source_language": "en", "target_language": "x-pt"},
+        {"model": "en-pt", "target_language": "de"},  # what is given has to fit
+    ],
+)
+def test_languages_that_no_model_translates_are_not_found(
+    running: Running, fields: dict[str, str]
+) -> None:
+    expect(refusal(translate(running, **fields)), StatusCode.NOT_FOUND, "UNKNOWN_LANGUAGES")
+
+
+def test_a_model_whose_bundle_was_refused_is_a_failed_precondition(running: Running) -> None:
+    found = refusal(translate(running, model="damaged"))
+    expect(found, StatusCode.FAILED_PRECONDITION, "BUNDLE_REFUSED")
+    assert [model.name for model in running.stub.ListModels(pb.ListModelsRequest()).models] == [
+        "en-pt",
+        "en-de",
+    ]
+
+
+def test_a_deadline_that_passes_on_the_server_is_exceeded(running: Running) -> None:
+    with full(running) as holding:
+        call = running.stub.Translate.future(
+            pb.TranslateRequest(texts=["Hello."], model="en-pt"), timeout=0.2
+        )
+        with pytest.raises(grpc.RpcError):
+            call.result(PATIENCE)
+        assert call.code() is StatusCode.DEADLINE_EXCEEDED
+    assert all(call.result(PATIENCE) for call in holding)
+    running.wait_until_idle()
+    ended = 'dragoman_requests_total{code="DEADLINE_EXCEEDED",rpc="Translate"}'
+    wait_until(lambda: running.metric(ended) >= 1)
+    expired, cancelled = (
+        running.metric(f'dragoman_sentences_total{{model="en-pt",outcome="{outcome}"}}')
+        for outcome in ("expired", "cancelled")
+    )
+    assert expired + cancelled >= 1
+
+
+def test_a_deadline_above_the_servers_is_the_servers() -> None:
+    limits = Limits(max_deadline=1.0)
+    request = pb.TranslateRequest(texts=["Good day."] * 200, options=LONG)
+    with serving(settings_for(engine=few_rows(2), limits=limits)) as running:
+        for timeout in (None, 10.0**9):
+            found = refusal(lambda t=timeout: running.stub.Translate(request, timeout=t))
+            expect(found, StatusCode.DEADLINE_EXCEEDED, "DEADLINE_PASSED")
+        running.wait_until_idle()
+        expired = 'dragoman_sentences_total{model="en-pt",outcome="expired"}'
+        assert running.metric(expired) >= 300
+
+
+def test_the_servers_deadline_holds_where_the_engine_does_not_notice() -> None:
+    limits = Limits(max_deadline=1.0)
+    with serving(settings_for(engine=few_rows(2), limits=limits)) as running:
+        with full(running) as holding:
+            for call in holding:
+                with pytest.raises(grpc.RpcError) as error:
+                    call.result(PATIENCE)
+                expect(refusal_of(error.value), StatusCode.DEADLINE_EXCEEDED, "DEADLINE_PASSED")
+        running.wait_until_idle()
+
+
+def test_a_deadline_that_the_queue_is_too_long_for_is_refused_at_once() -> None:
+    text = " ".join(["The quick brown fox jumps over the lazy dog again and again."] * 40)
+    with serving(settings_for(engine=few_rows(1))) as running:
+        teach_pace(running)
+        with full(running) as holding:
+            waiting = running.stub.Translate.future(
+                pb.TranslateRequest(texts=[text] * 20), PATIENCE * 100
+            )
+            wait_until(lambda: running.engine.waiting_requests == 1)
+            request = pb.TranslateRequest(texts=["Hello."])
+            found = refusal(lambda: running.stub.Translate(request, timeout=0.5))
+            expect(found, StatusCode.DEADLINE_EXCEEDED, "DEADLINE_UNREACHABLE")
+            assert running.engine.waiting_requests == 1, "it was queued"
+            patient = running.stub.Translate.future(request, PATIENCE * 100)
+            wait_until(lambda: running.engine.waiting_requests == 2)
+            waiting.cancel()
+        assert all(call.result(PATIENCE).translations for call in [*holding, patient])
+        reason = 'dragoman_rejected_total{reason="DEADLINE_UNREACHABLE"}'
+        assert running.metric(reason) == 1
+
+
+def test_a_call_that_its_client_cancels_ends_as_cancelled(running: Running) -> None:
+    cancelled = 'dragoman_requests_total{code="CANCELLED",rpc="Translate"}'
+    before = running.metric(cancelled)
+    with full(running) as holding:
+        call = running.stub.Translate.future(pb.TranslateRequest(texts=["Hello."], model="en-pt"))
+        wait_until(lambda: running.engine.waiting_requests == 1)
+        assert call.cancel()
+        wait_until(lambda: running.engine.waiting_requests == 0)
+    assert call.code() is StatusCode.CANCELLED
+    assert all(call.result(PATIENCE) for call in holding)
+    running.wait_until_idle()
+    assert running.metric(cancelled) == before + 1
+
+
+@pytest.fixture
+def bundle_that_loads_slowly(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
+    """Its manifest is a pipe: it can't be read before something is written there."""
+    path = variant(tmp_path, "slow")
+    manifest = (path / "manifest.json").read_text()
+    (path / "manifest.json").unlink()
+    os.mkfifo(path / "manifest.json")
+    written = threading.Event()
+
+    def go_on() -> None:
+        if not written.is_set():
+            written.set()
+            (path / "manifest.json").write_text(manifest)
+
+    try:
+        yield path, go_on
+    finally:
+        go_on()
+
+
+def test_a_server_that_is_starting_is_unavailable(
+    bundle_that_loads_slowly: tuple[Path, Callable[[], None]],
+) -> None:
+    slow, go_on = bundle_that_loads_slowly
+    settings = settings_for(slow, MODEL, skip_refused=True)
+    with serving(settings, until_ready=False) as running:
+        for call in (
+            lambda: running.stub.Translate(pb.TranslateRequest(texts=["a"]), wait_for_ready=True),
+            lambda: list(running.stub.TranslateStream(pb.TranslateStreamRequest(text="a"))),
+            lambda: list(running.stub.TranslateBulk(iter([]))),
+            lambda: running.stub.ListModels(pb.ListModelsRequest()),
+        ):
+            found = expect(refusal(call), StatusCode.UNAVAILABLE, "STARTING")
+            assert found.retry == 1.0
+        assert not running.is_healthy()
+        assert running.metric("dragoman_ready") == 0
+        go_on()  # a pipe is no plain file, so this bundle is refused, and the other served
+        wait_until(running.is_healthy, "a server that is ready")
+        assert running.metric("dragoman_ready") == 1
+        assert running.metric('dragoman_rejected_total{reason="STARTING"}') == 4
+        assert running.translate("Hello.")
+
+
+def test_a_server_that_drains_is_unavailable_for_new_calls_and_finishes_the_others() -> None:
+    settings = settings_for(engine=few_rows(2))
+    with serving(settings) as running:
+        with full(running) as holding:
+            running.stop()
+            wait_until(lambda: not running.is_healthy(), "the drain")
+            found = refusal(lambda: running.stub.Translate(pb.TranslateRequest(texts=["a"])))
+            expect(found, StatusCode.UNAVAILABLE, "DRAINING")
+            assert running.metric("dragoman_ready") == 0
+        for call in holding:
+            (translation,) = call.result(PATIENCE).translations
+            assert translation.target_tokens == 255
+
+
+def test_what_is_not_done_when_the_grace_is_over_is_told_so() -> None:
+    settings = settings_for(engine=few_rows(2), grace=0.3)
+    with serving(settings) as running, full(running) as holding:
+        running.stop()
+        for call in holding:
+            expect(refusal_of(call.exception(PATIENCE)), StatusCode.UNAVAILABLE, "DRAINING")
+
+
+def test_an_engine_that_fails_is_our_fault_and_the_next_call_is_fine(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    graphs = running.engine.lanes[0].graphs
+    (expected,) = running.translate("Hello.", model="en-pt")
+
+    def interrupt(report: Report) -> None:
+        """onnxruntime fails the call that is running, and the ones after it until this is undone"""
+        graphs.interrupt(not report.faults)
+
+    with reports_of(running.engine) as reports:
+        reports.at_report = interrupt
+        found = refusal(translate(running, options=pb.Options(min_tokens=50)))
+    expect(found, StatusCode.INTERNAL, "ENGINE_FAULT")
+    assert found.metadata.keys() == {"request_id"}
+    wait_until(lambda: not running.engine.running)
+    graphs.interrupt(False)
+    assert running.translate("Hello.", model="en-pt") == [expected]
+    assert running.metric('dragoman_engine_faults_total{model="en-pt"}') == 1
+    assert "a step of lane 0 failed" in caplog.text
+
+
+def test_a_sentence_that_is_poisoned_is_our_fault_and_the_next_is_fine(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = running.engine.lanes[0].graphs
+    (expected,) = running.translate("Hello.", model="en-pt")
+
+    def poison(*args: Any, **kwargs: Any) -> StepResult:
+        """What a sum over a row with something in it that is no number comes to."""
+        result = Graphs.step(graphs, *args, **kwargs)
+        result.row_sums.fill(np.nan)
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(graphs, "step", poison)
+        found = refusal(translate(running))
+    expect(found, StatusCode.INTERNAL, "POISONED")
+    assert found.metadata.keys() == {"request_id"}
+    assert running.translate("Hello.", model="en-pt") == [expected]
+    assert running.metric('dragoman_nan_rows_total{model="en-pt"}') == 1
+
+
+@pytest.mark.parametrize("rpc", ["Translate", "TranslateStream", "TranslateBulk", "ListModels"])
+def test_a_mistake_of_ours_says_nothing_but_the_request_id(
+    running: Running, rpc: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def raise_an_error(*args: object) -> None:
+        raise RuntimeError(f"{WORDS} in /etc/passwd")
+
+    # Handlers were bound when the server began, but not what they use.
+    monkeypatch.setattr(Models, "find", raise_an_error)
+    monkeypatch.setattr(responses, "describe", raise_an_error)
+    if rpc == "TranslateBulk":
+        (answer,) = running.stub.TranslateBulk(iter([pb.TranslateBulkRequest(id="1", text="a")]))
+        found = read_status(answer.error)
+    else:
+        call = {
+            "Translate": translate(running),
+            "TranslateStream": lambda: list(
+                running.stub.TranslateStream(pb.TranslateStreamRequest(text="a"))
+            ),
+            "ListModels": lambda: running.stub.ListModels(pb.ListModelsRequest()),
+        }[rpc]
+        found = refusal(call)
+    expect(found, StatusCode.INTERNAL, "INTERNAL")
+    assert found.metadata.keys() == {"request_id"}
+    assert found.metadata["request_id"] in {
+        record.facts["request_id"] for record in caplog.records if record.levelname == "ERROR"
+    }
+
+
+@pytest.mark.parametrize("rpc", ["Translate", "TranslateStream", "TranslateBulk", "Score"])
+def test_a_mistake_of_ours_in_reading_a_message_ends_the_call_too(
+    running: Running, rpc: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raise_an_error(*args: object) -> None:
+        raise RuntimeError(WORDS)
+
+    monkeypatch.setattr(calls, "decode", raise_an_error)
+    found = refusal(raw(running, rpc, b""))
+    expect(found, StatusCode.INTERNAL, "INTERNAL")
+
+
+def test_the_request_id_is_the_clients_where_it_is_fit_for_a_log(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    request = pb.TranslateRequest(texts=["Hello."], model="en-pt")
+    for given, taken in (("abc-1.2_3", True), ("x" * 65, False), ("a b", False), ("", False)):
+        _, call = running.stub.Translate.with_call(request, metadata=[("x-request-id", given)])
+        used = dict(call.trailing_metadata())["x-request-id"]
+        assert (used == given) == taken
+        assert facts_of(caplog.records)[-1]["request_id"] == used
+
+
+def test_nothing_is_left_after_all_these(running: Running) -> None:
+    running.wait_until_idle()
+    in_flight = [v for name, v in running.metrics().items() if "in_flight" in name]
+    assert set(in_flight) == {0.0}

@@ -22,13 +22,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import machine
-import peers
-import subjects
-from contenders import Contender, Figures, best_settings, in_turns, ratios, spread
-from optimum_peer import optimum
-from servers import SERVED, served
-from subjects import Subject, Text
+from measuring import machine
+from measuring.contenders import Contender, Figures, best_settings, in_turns, ratios, spread
+from measuring.servers import SERVED, served
+from peers import in_process
+from peers.optimum_peer import optimum
+from subjects import catalogue
+from subjects.catalogue import Subject, Text
 
 LEAST = 0.8
 """Ratio to CTranslate2 below which the command fails."""
@@ -36,7 +36,7 @@ SENTENCES = {1: 8, 8: 32, 32: 96, 64: 192}
 """Of a round, by how many are translated at a time."""
 FLOAT32_AGREEMENT = 0.9
 """Share of the float32 tokens that peers have to choose alike, or they do not do the same."""
-OURS = (SERVED, peers.IN_PROCESS)
+OURS = (SERVED, in_process.IN_PROCESS)
 
 
 def rows_for(beam: int) -> int:
@@ -63,13 +63,13 @@ def all_contenders(
     log = directory / "servers.log"
     with ExitStack() as stack:
         found = stack.enter_context(served(subject, bundle.path, beam, rows, log))
-        found += stack.enter_context(peers.engines(subject, bundle, beam, rows))
+        found += stack.enter_context(in_process.engines(subject, bundle, beam, rows))
         if "transformers" in wanted.peers:
-            found += peers.transformers(subject, beam)
+            found += in_process.transformers(subject, beam)
         if wanted.optimum:
             found += stack.enter_context(optimum(subject, beam, wanted.optimum, directory, log))
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=directory)))
-        yield Field(subject, beam, found, peers.CTranslate2(subject.model, scratch, precision))
+        yield Field(subject, beam, found, in_process.CTranslate2(subject.model, scratch, precision))
 
 
 class Field:
@@ -80,7 +80,7 @@ class Field:
         subject: Subject,
         beam: int,
         found: Sequence[Contender],
-        ctranslate2: peers.CTranslate2,
+        ctranslate2: in_process.CTranslate2,
     ) -> None:
         self._subject = subject
         self._beam = beam
@@ -95,10 +95,10 @@ class Field:
 def agreement(subject: Subject, chosen: Sequence[Contender], texts: Sequence[Text]) -> Any:
     """Of each, the share of tokens that it chooses as our engine does in this process."""
     answers = {c.engine: _token_lists(subject, c, texts) for c in chosen}
-    ours = answers[peers.IN_PROCESS]
+    ours = answers[in_process.IN_PROCESS]
     found = {}
     for engine, theirs in answers.items():
-        if engine != peers.IN_PROCESS:
+        if engine != in_process.IN_PROCESS:
             pairs = list(zip(ours, theirs, strict=True))
             same = sum(a == b for one, other in pairs for a, b in zip(one, other, strict=False))
             found[engine] = same / sum(max(len(one), len(other)) for one, other in pairs)
@@ -152,7 +152,9 @@ def _ratios(figures: dict[str, Figures]) -> dict[str, dict[str, dict[str, float]
     for name, theirs in figures.items():
         if name not in OURS:
             found[name] = {mine: spread(ratios(figures[mine], theirs)) for mine in OURS}
-    found[peers.IN_PROCESS] = {SERVED: spread(ratios(figures[SERVED], figures[peers.IN_PROCESS]))}
+    found[in_process.IN_PROCESS] = {
+        SERVED: spread(ratios(figures[SERVED], figures[in_process.IN_PROCESS]))
+    }
     return found
 
 
@@ -178,7 +180,7 @@ def show(entry: dict[str, Any]) -> None:
 
 def quick_ratios(entries: Sequence[dict[str, Any]]) -> list[float]:
     return [
-        entry["ratios"][peers.CTRANSLATE2][SERVED]["median"]
+        entry["ratios"][in_process.CTRANSLATE2][SERVED]["median"]
         for entry in entries
         if (entry["precision"], entry["beam"]) == ("int8", 1) and entry["subject"] != "en-pt"
     ]
@@ -199,7 +201,7 @@ def arguments() -> argparse.Namespace:
         "--tries", type=int, default=2, help="runs of each setting, to find the best"
     )
     parser.add_argument("--optimum", type=Path, help="Python interpreter that has optimum-onnx")
-    subjects.add_arguments(parser)
+    catalogue.add_arguments(parser)
     parser.add_argument("--json", type=Path, help="file to write all figures to")
     found = parser.parse_args()
     quick = found.quick
@@ -216,8 +218,8 @@ def main() -> None:
     about = machine.describe()
     machine.warn_if_busy(about)
     makers = {
-        "base": lambda: subjects.base(wanted.preset, wanted.vocabulary),
-        "en-pt": subjects.en_pt,
+        "base": lambda: catalogue.base(wanted.preset, wanted.vocabulary),
+        "en-pt": catalogue.en_pt,
     }
     entries: list[dict[str, Any]] = []
     compared: dict[str, str] = {}

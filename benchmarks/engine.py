@@ -25,14 +25,13 @@ from typing import Any
 
 import numpy as np
 
-import ctranslate2_calls
-import ctranslate2_model
 from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator
 from dragoman_training.data.tokenizer import END
-from seeded import SOURCE, export, seeded_model
+from peers import ctranslate2_calls, ctranslate2_model
+from subjects.seeded import SOURCE, export, seeded_model
 
 TOKENS = 24
 """Of every translation, the end token included."""

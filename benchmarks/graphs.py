@@ -25,7 +25,7 @@ import torch
 
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.models.settings import PRESETS
-from seeded import SOURCE, export, seeded_model
+from subjects.seeded import SOURCE, export, seeded_model
 
 ROWS = (1, 8, 32, 64)
 STEPS = 12

@@ -218,7 +218,8 @@ def _latency(found: dict[str, Any], images: Path, beside: str) -> Iterator[str]:
     yield ""
     yield _sentence(found["what"])
     yield "CTranslate2 behind a plain gRPC server with a batching window"
-    yield f"([its code](../benchmarks/ctranslate2_server.py); best: {one['ctranslate2_setting']}),"
+    yield "([its code](../benchmarks/peers/ctranslate2_server.py); best:"
+    yield f"{one['ctranslate2_setting']}),"
     yield "and `dragoman serve`. Poisson arrivals at 70% of what CTranslate2's server can do:"
     yield f"{one['rate']:.1f} calls a second. Our p95 is {one['p95_share']:.2f} of its."
     yield ""

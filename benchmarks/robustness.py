@@ -32,7 +32,7 @@ from dragoman_training.data.rules.placeholders import (
     replace_shared_spans,
 )
 from dragoman_training.data.text.corpus import Pair, read_lines
-from servers import Caller, dragoman_server
+from measuring.servers import Caller, dragoman_server
 
 Translate = Callable[[Sequence[str]], list[str]]
 

@@ -25,14 +25,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import machine
-import subjects
 from dragoman_client import AsyncClient, Translation
 from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.settings import available_cores
-from seeded import SOURCE
-from servers import PATIENCE, dragoman_server, options_for
-from subjects import Subject
+from measuring import machine
+from measuring.servers import PATIENCE, dragoman_server, options_for
+from subjects import catalogue
+from subjects.catalogue import Subject
+from subjects.seeded import SOURCE
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,12 @@ def main() -> None:
     parser.add_argument(
         "--sentences", type=int, default=200, help="sentences for each number of concurrent calls"
     )
-    subjects.add_arguments(parser)
+    catalogue.add_arguments(parser)
     parser.add_argument("--json", type=Path, help="file to write the figures to")
     wanted = parser.parse_args()
     about = machine.describe()
     machine.warn_if_busy(about)
-    subject = subjects.named(wanted.subject, wanted.preset, wanted.vocabulary)
+    subject = catalogue.named(wanted.subject, wanted.preset, wanted.vocabulary)
     cores = available_cores()
     limits = machine.limits(1)
     print(

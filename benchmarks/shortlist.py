@@ -8,7 +8,7 @@ CTranslate2 has the same as a map, with one list for a whole batch. Both are giv
 int8, in this process; each has the setting that is best for it, found in the same run; then they
 take turns. A ratio is the median of the rounds' ratios of sentences a second.
 
-What the subjects and their lists are is in ``listed_subjects.py``, and at the end of ``--help``.
+What the subjects and their lists are is in ``subjects/listed.py``, and at the end of ``--help``.
 How far the lists of a batch overlap decides what a map is worth.
 
 Before anything is timed it is checked that no translation has a token outside its list, and the
@@ -29,17 +29,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import listed_subjects
-import machine
-import peers
 from compare import rows_for, sentences_for
-from contenders import Contender, best_settings, in_turns, ratios, spread
 from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.data.tokenizer import END
-from listed_subjects import LEARNT, OPUS, VOCABULARY, learnt, opus
-from seeded import export
-from subjects import Subject, Text
+from measuring import machine
+from measuring.contenders import Contender, best_settings, in_turns, ratios, spread
+from peers import in_process
+from subjects import listed
+from subjects.catalogue import Subject, Text
+from subjects.listed import LEARNT, OPUS, VOCABULARY, learnt, opus
+from subjects.seeded import export
 
 OURS, LISTED = "dragoman", "dragoman, shortlist"
 THEIRS, MAPPED = "ctranslate2", "ctranslate2, map"
@@ -62,7 +62,7 @@ class Field:
     subject: Subject
     shortlist: Shortlist
     bundles: dict[str, UncheckedBundle]
-    ctranslate2: peers.CTranslate2
+    ctranslate2: in_process.CTranslate2
 
     @classmethod
     def write(cls, subject: Subject, shortlist: Shortlist, directory: Path) -> "Field":
@@ -73,13 +73,13 @@ class Field:
             name: export(subject.model, "int8", directory / name, sample, each)
             for name, each in lists.items()
         }
-        theirs = peers.CTranslate2(subject.model, directory, "int8", shortlist)
+        theirs = in_process.CTranslate2(subject.model, directory, "int8", shortlist)
         return cls(subject, shortlist, bundles, theirs)
 
     def ours(self, beam: int, stack: ExitStack) -> list[Contender]:
         found = []
         for name, bundle in self.bundles.items():
-            engines = peers.engines(self.subject, bundle, beam, rows_for(beam))
+            engines = in_process.engines(self.subject, bundle, beam, rows_for(beam))
             found += [replace(c, engine=name) for c in stack.enter_context(engines)]
         return found
 
@@ -118,7 +118,7 @@ def agreement(field: Field, beam: int, ours: Sequence[Contender]) -> dict[str, f
     whole = {c.setting: c for c in field.theirs(beam, COMPARED) if c.engine == MAPPED}
     found[TOGETHER] = whole[f"1 × 1, batches of {COMPARED} examples"].run(texts, COMPARED)
     with tempfile.TemporaryDirectory() as directory:
-        exact = peers.CTranslate2(subject.model, Path(directory), "float32", field.shortlist)
+        exact = in_process.CTranslate2(subject.model, Path(directory), "float32", field.shortlist)
         judge = exact.contenders(subject.forced, beam, 1, use_map=True)[0]
         found[FLOAT32] = judge.run(texts, 1)
     for name in (LISTED, MAPPED):
@@ -197,7 +197,7 @@ def show(entry: dict[str, Any]) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
-        epilog=listed_subjects.__doc__,
+        epilog=listed.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     every = (*LEARNT, OPUS)

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import machine
-import subjects
 from dragoman_cli.bench.load import Load, LoadSettings
 from dragoman_cli.bench.statistics import Statistics
 from dragoman_client import AsyncClient, Retries
-from servers import Process, ctranslate2_server, dragoman_server, options_for
-from subjects import Subject
+from measuring import machine
+from measuring.servers import Process, ctranslate2_server, dragoman_server, options_for
+from subjects import catalogue
+from subjects.catalogue import Subject
 
 CLOSED = (16, 32, 64, 128)
 """Calls under way, to find how much a server can do."""
@@ -87,7 +87,7 @@ class Setting:
 def ctranslate2_settings(subject: Subject, directory: Path) -> list[Setting]:
     model = directory / "ctranslate2-int8"
     if not model.exists():
-        import ctranslate2_model
+        from peers import ctranslate2_model
 
         ctranslate2_model.write_model(subject.model, model, "int8")
     tokenizer = directory / "tokenizer.spm"
@@ -250,13 +250,13 @@ def main() -> None:
     parser.add_argument(
         "--deadline", type=float, default=5.0, help="seconds that a call may take under overload"
     )
-    subjects.add_arguments(parser)
+    catalogue.add_arguments(parser)
     parser.add_argument("--json", type=Path, help="file to write the figures to")
     wanted = parser.parse_args()
     about = machine.describe()
     machine.warn_if_busy(about)
     name = wanted.model or ("en-pt" if wanted.mode == "latency" else "base")
-    subject = subjects.named(name, wanted.preset, wanted.vocabulary)
+    subject = catalogue.named(name, wanted.preset, wanted.vocabulary)
     with tempfile.TemporaryDirectory() as temporary:
         figures, holds = MODES[wanted.mode](wanted, subject, Path(temporary))
     if wanted.json:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from subjects import Text
+from subjects.catalogue import Text
 
 Answers = list[str] | list[tuple[int, ...]]
 """Translations, as text or as ids."""

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contenders import Answers, Contender, Run
 from dragoman_client import AsyncClient, Options, Translation
-from machine import divisions
-from subjects import Subject, Text
+from measuring.contenders import Answers, Contender, Run
+from measuring.machine import divisions
+from subjects.catalogue import Subject, Text
 
 SERVED = "dragoman over gRPC"
 PATIENCE = 600.0
-_HERE = Path(__file__).parent
+_BENCHMARKS = Path(__file__).parents[1]
 _DRAGOMAN = (sys.executable, "-m", "dragoman_cli")
 
 
@@ -53,8 +53,8 @@ def dragoman_server(bundle: Path, log: Path, *flags: str) -> Iterator[Process]:
 
 @contextmanager
 def ctranslate2_server(model: Path, tokenizer: Path, log: Path, *flags: str) -> Iterator[Process]:
-    script = str(_HERE / "ctranslate2_server.py")
-    with _started([sys.executable, script, str(model), str(tokenizer), *flags], log) as process:
+    arguments = ["-m", "peers.ctranslate2_server", str(model), str(tokenizer), *flags]
+    with _started([sys.executable, *arguments], log) as process:
         yield process
 
 
@@ -62,6 +62,8 @@ def ctranslate2_server(model: Path, tokenizer: Path, log: Path, *flags: str) -> 
 def _started(command: Sequence[str], log: Path) -> Iterator[Process]:
     """Both say where they listen in a line that begins with gRPC."""
     kept = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
+    paths = [str(_BENCHMARKS), os.environ.get("PYTHONPATH", "")]
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     with log.open("a") as errors:
         process = subprocess.Popen(  # noqa: S603 - our own
             command, stdout=subprocess.PIPE, stderr=errors, text=True, env=kept

@@ -6,12 +6,12 @@ import numpy as np
 from ctranslate2.specs import TransformerSpec, common_spec
 from torch import Tensor, nn
 
-from ctranslate2_calls import tokens
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.models.attention import MultiHeadAttention
 from dragoman_training.models.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from dragoman_training.models.positions import SinusoidalPositions
 from dragoman_training.models.transformer import Embedding, Transformer
+from peers.ctranslate2_calls import tokens
 
 _ACTIVATIONS = {
     "relu": common_spec.Activation.RELU,

@@ -3,7 +3,7 @@
 Calls wait until a batch is full or its window has passed; a batch is translated together and ends
 together. It speaks our own contract, so that the same clients can load both.
 
-    python benchmarks/ctranslate2_server.py MODEL TOKENIZER [--window 0.01] [--batch 32]
+    PYTHONPATH=benchmarks python -m peers.ctranslate2_server MODEL TOKENIZER [--window 0.01]
 """
 
 import argparse
@@ -16,13 +16,13 @@ import ctranslate2
 import grpc
 import sentencepiece
 
-import ctranslate2_calls
-from ctranslate2_calls import decoding_options, ids_of, named
 from dragoman.v1 import translation_pb2 as pb
 from dragoman.v1.translation_pb2_grpc import (
     TranslationServiceServicer,
     add_TranslationServiceServicer_to_server,
 )
+from peers import ctranslate2_calls
+from peers.ctranslate2_calls import decoding_options, ids_of, named
 
 _QUEUE = 4096
 """Calls that may wait; more are refused."""

@@ -8,10 +8,6 @@ from typing import Any
 import ctranslate2
 import torch
 
-import ctranslate2_calls
-import ctranslate2_model
-import transformers_model
-from contenders import Answers, Contender, Run
 from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.engine.core import Options, Sentence
@@ -19,8 +15,10 @@ from dragoman_server.engine.settings import EngineSettings, available_cores
 from dragoman_server.engine.translator import Translator
 from dragoman_training.data.tokenizer import END, PAD
 from dragoman_training.models.transformer import Transformer
-from machine import divisions
-from subjects import Subject, Text
+from measuring.contenders import Answers, Contender, Run
+from measuring.machine import divisions
+from peers import ctranslate2_calls, ctranslate2_model, transformers_model
+from subjects.catalogue import Subject, Text
 
 IN_PROCESS, CTRANSLATE2, TRANSFORMERS = "dragoman in process", "ctranslate2", "transformers"
 _TRANSFORMERS_SHARE = 0.25

@@ -5,7 +5,7 @@ in another environment, and this file is both ends: imported, it is the contende
 Python, it is the worker, which speaks JSON lines: a few ids a sentence, which cost nothing beside a
 translation.
 
-    python benchmarks/optimum_peer.py MODEL THREADS    # what the contender runs
+    python benchmarks/peers/optimum_peer.py MODEL THREADS    # what the contender runs
 
 Only a post-norm model, a MarianMT: M2M-100 computes its positions by itself when it is read from a
 directory, and they would not be ours.
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from contenders import Answers, Contender
-    from subjects import Subject, Text
+    from measuring.contenders import Answers, Contender
+    from subjects.catalogue import Subject, Text
 
 OPTIMUM = "optimum-onnx"
 _SHARE = 0.25
@@ -33,8 +33,8 @@ def optimum(
     subject: "Subject", beam: int, python: Path, directory: Path, log: Path
 ) -> Iterator[list["Contender"]]:
     """One for each number of threads; none, with a line that says why, where it does not work."""
-    from contenders import Contender
-    from machine import divisions
+    from measuring.contenders import Contender
+    from measuring.machine import divisions
 
     if subject.model.settings.norm == "pre":
         print(f"{OPTIMUM}: not with {subject.name}, whose positions it could not be given")
@@ -74,7 +74,7 @@ def _save(subject: "Subject", path: Path) -> None:
     from safetensors.torch import save_file
     from transformers.utils import logging
 
-    import transformers_model
+    from peers import transformers_model
 
     theirs = transformers_model.build(subject.model)
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -24,10 +24,10 @@ from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 from dragoman_training.models.transformer import Transformer
-from seeded import SOURCE, export, seeded_model
-from widened import widened
+from subjects.seeded import SOURCE, export, seeded_model
+from subjects.widened import widened
 
-EN_PT = Path(__file__).parents[1] / "models" / "en-pt"
+EN_PT = Path(__file__).parents[2] / "models" / "en-pt"
 TOKENS = 24
 """Of every translation of *base*, the end token included."""
 VOCABULARY = 32_000

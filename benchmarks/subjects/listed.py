@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-import subjects
 from dragoman_export.lexicon import shortlist_from
 from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
 from dragoman_training.data.text.corpus import ParallelText
 from dragoman_training.data.tokenizer import BEGIN, END, UNKNOWN
-from seeded import SOURCE
-from subjects import Subject
+from subjects import catalogue
+from subjects.catalogue import Subject
+from subjects.seeded import SOURCE
 
-LEARNT = {"en-pt": subjects.en_pt, "en-pt-wide": subjects.en_pt_wide}
+LEARNT = {"en-pt": catalogue.en_pt, "en-pt-wide": catalogue.en_pt_wide}
 OPUS = "opus"
 VOCABULARY = 58_000
 _ALWAYS, _LIKELY = 200, 50
@@ -43,7 +43,7 @@ def learnt(name: str, source: Path, target: Path) -> tuple[Subject, Shortlist]:
 
 
 def opus(preset: str, vocabulary: int) -> tuple[Subject, Shortlist]:
-    seeded = subjects.base(preset, vocabulary)
+    seeded = catalogue.base(preset, vocabulary)
     shortlist = _made_up(vocabulary)
     always, likely = len(shortlist.always), shortlist.likely.shape[1]
     what = f"{seeded.what}; made-up lists, {always} tokens always and {likely} for a source token"

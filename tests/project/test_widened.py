@@ -53,7 +53,7 @@ def log_probs(model: Transformer, sources: list[list[int]], targets: list[list[i
 def test_it_says_the_same(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(BENCHMARKS)
     small = small_model(**settings)
-    wide = importlib.import_module("widened").widened(small)
+    wide = importlib.import_module("subjects.widened").widened(small)
     assert wide.projection.in_features == 2 * small.projection.in_features
     assert len(wide.decoder) >= len(wide.encoder) == 3
     sources = random_sources(20, seed=5)

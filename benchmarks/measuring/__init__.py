@@ -1,0 +1,1 @@
+"""How benchmarks measure: the machine, servers as processes, engines that take turns."""

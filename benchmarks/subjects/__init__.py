@@ -1,0 +1,1 @@
+"""Models that benchmarks run, and the texts that they translate."""

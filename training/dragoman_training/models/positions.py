@@ -20,27 +20,34 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def marian_sinusoids(length: int, width: int) -> Tensor:
-    """The same waves in Marian's order: all sines, then all cosines."""
+    """The same waves as transformers' MarianMT has them: all sines, then all cosines."""
     table_LD = sinusoids(length, width)
     return torch.cat((table_LD[:, 0::2], table_LD[:, 1::2]), dim=1)
 
 
-def m2m100_sinusoids(length: int, width: int) -> Tensor:
-    """Those of fairseq, and with it M2M-100: in Marian's order, over another range of frequencies,
-    and from position 2 on, because the first two are padding's.
+def tensor2tensor_sinusoids(length: int, width: int, first: int = 0) -> Tensor:
+    """Those of Tensor2Tensor, which Marian itself has: in the same order, over another range of
+    frequencies, of which the last is exactly 1/10000.
 
     In float32 throughout, as there: at far positions the rounding can be seen.
     """
     half = width // 2
     frequency = torch.exp(torch.arange(half).float() * -(math.log(1e4) / (half - 1)))
-    angle_LF = torch.arange(2, length + 2).float()[:, None] * frequency
+    angle_LF = torch.arange(first, first + length).float()[:, None] * frequency
     return torch.cat((torch.sin(angle_LF), torch.cos(angle_LF)), dim=1)
+
+
+def m2m100_sinusoids(length: int, width: int) -> Tensor:
+    """Those of fairseq, and with it M2M-100: Tensor2Tensor's from position 2 on, because the first
+    two are padding's."""
+    return tensor2tensor_sinusoids(length, width, first=2)
 
 
 WAVES = {
     "sinusoidal": sinusoids,
     "marian": marian_sinusoids,
     "m2m100": m2m100_sinusoids,
+    "tensor2tensor": tensor2tensor_sinusoids,
 }
 """By the name that settings give them."""
 

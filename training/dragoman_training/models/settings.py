@@ -29,9 +29,10 @@ class TransformerSettings:
     """Inside the feed-forward network."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
     norm: Literal["pre", "post"] = "post"
-    positions: Literal["sinusoidal", "marian", "m2m100", "learned"] = "sinusoidal"
-    """``sinusoidal`` is the paper's; ``marian`` and ``m2m100`` are waves as models there have them,
-    for those that are to go there (``dragoman export-hf``)."""
+    positions: Literal["sinusoidal", "marian", "m2m100", "tensor2tensor", "learned"] = "sinusoidal"
+    """``sinusoidal`` is the paper's; ``marian`` and ``m2m100`` are waves as those models have them in
+    transformers, for models that are to go there (``dragoman export-hf``); ``tensor2tensor`` are
+    those of models that Marian trained."""
     max_length: int = 256
     """Positions of either side, the end token included: the longest sentence the model takes."""
     tied_embeddings: Literal["all", "target", "none"] = "all"
@@ -58,7 +59,7 @@ class TransformerSettings:
                 f"width is {self.width} and heads is {self.heads}: "
                 "the width must be a multiple of the heads"
             )
-        least = {"sinusoidal": 2, "marian": 2, "m2m100": 4}
+        least = {"sinusoidal": 2, "marian": 2, "m2m100": 4, "tensor2tensor": 4}
         if self.positions in least and (self.width % 2 or self.width < least[self.positions]):
             raise ValueError(
                 f"width is {self.width}: {self.positions} positions need an even width, "

@@ -30,9 +30,9 @@ class TransformerSettings:
     activation: Literal["relu", "gelu", "swish"] = "relu"
     norm: Literal["pre", "post"] = "post"
     positions: Literal["sinusoidal", "marian", "m2m100", "tensor2tensor", "learned"] = "sinusoidal"
-    """``sinusoidal`` is the paper's; ``marian`` and ``m2m100`` are waves as those models have them in
-    transformers, for models that are to go there (``dragoman export-hf``); ``tensor2tensor`` are
-    those of models that Marian trained."""
+    """``sinusoidal`` is the paper's; ``marian`` and ``m2m100`` are waves as transformers has them,
+    for models that are to go there (``dragoman export-hf``); ``tensor2tensor`` are those of models
+    that Marian trained."""
     max_length: int = 256
     """Positions of either side, the end token included: the longest sentence the model takes."""
     tied_embeddings: Literal["all", "target", "none"] = "all"

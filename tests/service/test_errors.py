@@ -6,6 +6,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dragoman_server.grpc_api import calls
 from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.results import StepResult
 from dragoman_server.service import responses
-from dragoman_server.service.models.served import Models
+from dragoman_server.service.models.choice import Models
 from dragoman_server.service.settings import Limits
 from support import MODEL
 from support.service_running import (
@@ -295,7 +296,7 @@ def test_a_deadline_above_the_servers_is_the_servers() -> None:
     request = pb.TranslateRequest(texts=["Good day."] * 200, options=LONG)
     with serving(settings_for(engine=few_rows(2), limits=limits)) as running:
         for timeout in (None, 10.0**9):
-            found = refusal(lambda t=timeout: running.stub.Translate(request, timeout=t))
+            found = refusal(partial(running.stub.Translate, request, timeout=timeout))
             expect(found, StatusCode.DEADLINE_EXCEEDED, "DEADLINE_PASSED")
         running.wait_until_idle()
         expired = 'dragoman_sentences_total{model="en-pt",outcome="expired"}'
@@ -480,9 +481,8 @@ def test_a_mistake_of_ours_says_nothing_but_the_request_id(
         found = refusal(call)
     expect(found, StatusCode.INTERNAL, "INTERNAL")
     assert found.metadata.keys() == {"request_id"}
-    assert found.metadata["request_id"] in {
-        record.facts["request_id"] for record in caplog.records if record.levelname == "ERROR"
-    }
+    errors = [vars(record) for record in caplog.records if record.levelname == "ERROR"]
+    assert found.metadata["request_id"] in {each["facts"]["request_id"] for each in errors}
 
 
 @pytest.mark.parametrize("rpc", ["Translate", "TranslateStream", "TranslateBulk", "Score"])

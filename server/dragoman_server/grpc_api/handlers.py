@@ -10,7 +10,8 @@ from dragoman_server.grpc_api.calls import GrpcCalls
 from dragoman_server.service import responses
 from dragoman_server.service.calls import Call, Calls
 from dragoman_server.service.errors import InvalidArgumentError
-from dragoman_server.service.models.served import Models, ServedModel
+from dragoman_server.service.models.choice import Models
+from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.translation.bulk import Bulk
 from dragoman_server.service.translation.engine_calls import Queueing
 from dragoman_server.service.translation.score import score

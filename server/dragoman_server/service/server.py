@@ -17,8 +17,9 @@ from prometheus_client import CollectorRegistry
 from dragoman_server.service.auth import read_keys
 from dragoman_server.service.calls import Calls, Phase
 from dragoman_server.service.errors import UnavailableError, draining, engine_stopped
+from dragoman_server.service.models.choice import Models
 from dragoman_server.service.models.loading import load_models
-from dragoman_server.service.models.served import Models, ServedModel
+from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.settings import ServerSettings
 from dragoman_server.service.telemetry.exposition import exposed
 from dragoman_server.service.telemetry.metrics import Metrics

@@ -73,3 +73,11 @@ def _best(field: str, wanted: Tag, offers: Sequence[_Offer]) -> _Offer:
     if not wanted.language and len(offers) > 1 and any(offer.tokens for offer in offers):
         raise InvalidArgumentError(field, f"is not given, and the model has {len(offers)}")
     return max(offers, key=lambda offer: likeness(wanted, offer.tag))
+
+
+def language_tag(field: str, tag: str) -> Tag:
+    """Return the language tag that a request has in a field."""
+    try:
+        return parse(tag)
+    except ValueError:
+        raise InvalidArgumentError(field, "is not a language tag, as en, por or pt-BR") from None

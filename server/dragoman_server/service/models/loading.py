@@ -10,8 +10,9 @@ from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.errors import BundleError, ServerError
 from dragoman_server.runtime.golden_check import replay
 from dragoman_server.service.dispatch import Dispatcher
+from dragoman_server.service.models.choice import Models
 from dragoman_server.service.models.directions import Directions
-from dragoman_server.service.models.served import Models, ServedModel
+from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.settings import ServerSettings
 from dragoman_server.service.telemetry.metrics import Metrics
 from dragoman_server.text.faults import examiner_for

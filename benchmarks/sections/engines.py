@@ -1,0 +1,70 @@
+"""Dragoman beside its peers: what ``compare.py`` measured."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sections.markdown import search_name, sentence, spread_cell, table
+from sections.pictures import SERVED, draw_rates, kinds_of
+
+_FLOAT32_ONLY = ("transformers", "optimum-onnx")
+
+
+def engines_section(found: dict[str, Any], images: Path) -> Iterator[str]:
+    entries = found["entries"]
+    yield "## Beside other engines"
+    counts = sorted({entry["concurrent"] for entry in entries})
+    for subject, what in found["subjects"].items():
+        mine = [entry for entry in entries if entry["subject"] == subject]
+        if not mine:
+            continue
+        yield ""
+        yield f"### {subject}"
+        yield ""
+        yield sentence(what)
+        yield "Times the peer's sentences a second, over gRPC against the peer in process; median"
+        yield f"of {found['rounds']} rounds, least and most of them."
+        yield ""
+        yield from table(
+            ["", *(f"{count} at a time" for count in counts)], list(_ratio_rows(mine, counts))
+        )
+        picture = images / f"benchmarks-{subject}.png"
+        draw_rates(mine, counts, picture)
+        yield ""
+        yield f"![sentences a second]({images.name}/{picture.name})"
+        yield ""
+        yield "Sentences a second, and the settings that were best (workers × threads of each):"
+        yield ""
+        yield from table(["", *(f"{count}" for count in counts)], list(_rate_rows(mine, counts)))
+    for name, why in found["absent"].items():
+        yield ""
+        yield f"{name} was not measured: {why}."
+
+
+def _ratio_rows(entries: list[dict[str, Any]], counts: list[int]) -> Iterator[list[str]]:
+    for precision, beam in kinds_of(entries):
+        chosen = {
+            e["concurrent"]: e for e in entries if (e["precision"], e["beam"]) == (precision, beam)
+        }
+        names = dict.fromkeys(name for entry in chosen.values() for name in entry["ratios"])
+        for name in names:
+            cells = []
+            for count in counts:
+                ratio = chosen.get(count, {}).get("ratios", {}).get(name, {}).get(SERVED)
+                cells.append(spread_cell(ratio) if ratio else "")
+            other = " (float32)" if precision == "int8" and name in _FLOAT32_ONLY else ""
+            yield [f"{precision}, {search_name(beam)}: {name}{other}", *cells]
+
+
+def _rate_rows(entries: list[dict[str, Any]], counts: list[int]) -> Iterator[list[str]]:
+    for precision, beam in kinds_of(entries):
+        chosen = {
+            e["concurrent"]: e for e in entries if (e["precision"], e["beam"]) == (precision, beam)
+        }
+        names = dict.fromkeys(name for entry in chosen.values() for name in entry["engines"])
+        for name in names:
+            cells = []
+            for count in counts:
+                one = chosen.get(count, {}).get("engines", {}).get(name)
+                cells.append(f"{one['sentences_per_second']:.1f} [{one['setting']}]" if one else "")
+            yield [f"{precision}, {search_name(beam)}: {name}", *cells]

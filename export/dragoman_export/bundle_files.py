@@ -65,6 +65,7 @@ def write_unverified(
     manifest = Manifest(
         precision=precision,
         dimensions=dimensions,
+        decoder=model.settings.decoder,
         max_source_tokens=model.settings.max_length,
         max_target_tokens=model.settings.max_length,
         alignment_layer=alignment_layer,

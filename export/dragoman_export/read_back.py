@@ -15,7 +15,12 @@ import torch
 from onnx import numpy_helper
 from torch import nn
 
-from dragoman_export.graphs.weights import LinearWeights, NormWeights, weights_for_graphs
+from dragoman_export.graphs.weights import (
+    CellWeights,
+    LinearWeights,
+    NormWeights,
+    weights_for_graphs,
+)
 from dragoman_server.bundle.graph_io import DECODER, ENCODER
 from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.errors import BundleError
@@ -137,12 +142,12 @@ def _fill(model: Transformer, stored: _Stored) -> None:
         _norm(layer.feed_forward_residual.norm, stored, own.feed_forward_norm)
     for block, its in zip(model.decoder, names.decoder, strict=True):
         assert isinstance(block, DecoderLayer)
-        _together(
-            (block.self_attention.query, block.self_attention.key_value),
-            stored,
-            its.query_key_value,
-        )
-        _linear(block.self_attention.output, stored, its.self_output)
+        if isinstance(its.look_back, CellWeights):
+            _together((block.ssru.forget, block.ssru.input), stored, its.look_back.forget_input)
+        else:
+            own_past = block.self_attention
+            _together((own_past.query, own_past.key_value), stored, its.look_back.query_key_value)
+            _linear(own_past.output, stored, its.look_back.output)
         _norm(block.self_residual.norm, stored, its.self_norm)
         _linear(block.cross_attention.query, stored, its.query)
         _linear(block.cross_attention.key_value, stored, its.key, its.value)
@@ -185,7 +190,8 @@ def _together(modules: tuple[nn.Linear, ...], stored: _Stored, one: LinearWeight
     for module in modules:
         end = at + module.out_features
         _set(module.weight, matrix[at:end])
-        _set(module.bias, bias[at:end])
+        if module.bias is not None:
+            _set(module.bias, bias[at:end])
         at = end
 
 

@@ -3,32 +3,53 @@
 import numpy as np
 
 from dragoman_export.graphs.builder import GraphBuilder
-from dragoman_server.bundle.graph_io import cross_caches, self_caches, updated
+from dragoman_server.bundle.graph_io import (
+    cell_states,
+    cross_caches,
+    row_caches,
+    self_caches,
+    updated,
+)
 from dragoman_server.bundle.manifest import Dimensions
 
 
 class CacheWriter:
-    """Writes the nodes that read and write caches, all of shape [rows, H, capacity, K]."""
+    """Writes the nodes that read and write caches: those of attention, [rows, H, capacity, K], and
+    the states of cells, [rows, 1, D]."""
 
     def __init__(
-        self, dimensions: Dimensions, element: str, *, max_source: int, max_target: int
+        self,
+        dimensions: Dimensions,
+        element: str,
+        decoder: str,
+        *,
+        max_source: int,
+        max_target: int,
     ) -> None:
-        self._heads, self._head_width = dimensions.heads, dimensions.head_width
-        self._element = element
-        self.self_names = self_caches(dimensions.decoder_layers)
-        self.cross_names = cross_caches(dimensions.decoder_layers)
-        self._capacity = {
-            **dict.fromkeys(self.self_names, max_target),
-            **dict.fromkeys(self.cross_names, max_source),
-        }
+        layers, self._heads = dimensions.decoder_layers, dimensions.heads
+        self._caches = row_caches(
+            decoder=decoder,
+            layers=layers,
+            heads=dimensions.heads,
+            head_width=dimensions.head_width,
+            max_source=max_source,
+            max_target=max_target,
+            element=element,
+        )
+        self.names = list(self._caches)
+        self.self_names = [name for name in self_caches(layers) if name in self._caches]
+        self.state_names = [name for name in cell_states(layers) if name in self._caches]
+        self.cross_names = cross_caches(layers)
 
     def add_input(self, g: GraphBuilder, name: str, rows: str) -> None:
         """Add a cache as an input of a graph."""
-        g.input(name, self._element, self._shape(name, rows))
+        cache = self._caches[name]
+        g.input(name, cache.element, [rows, *cache.shape])
 
     def add_output(self, g: GraphBuilder, value: str, name: str, rows: str) -> None:
         """Let a value leave the graph as a cache after the call."""
-        g.output(value, updated(name), self._element, self._shape(name, rows))
+        cache = self._caches[name]
+        g.output(value, updated(name), cache.element, [rows, *cache.shape])
 
     def scatter(self, g: GraphBuilder, name: str, rows: str, places: str, lines: str) -> None:
         """Write lines to places of a cache that is an input, and let it leave the graph."""
@@ -45,9 +66,6 @@ class CacheWriter:
         shape = g.add("Concat", g.add("Shape", rows_m), g.ints(self._heads), count_1, axis=0)
         parts = [g.add("Unsqueeze", g.add("Expand", a, shape), g.ints(3)) for a in axes]
         return g.add("Concat", *parts, axis=3)
-
-    def _shape(self, name: str, rows: str) -> list[int | str]:
-        return [rows, self._heads, self._capacity[name], self._head_width]
 
 
 def count_up(g: GraphBuilder, count_1: str) -> str:

@@ -10,7 +10,13 @@ from dragoman_export.graphs.caches import CacheWriter, count_up
 from dragoman_export.graphs.layers import LayerWriter, Sublayer
 from dragoman_export.graphs.precision import Int8, Precision, StoredInt8
 from dragoman_export.graphs.selection import group_size, select, select_listed
-from dragoman_export.graphs.weights import DecoderLayerWeights, ModelWeights, NormWeights
+from dragoman_export.graphs.weights import (
+    CellWeights,
+    DecoderLayerWeights,
+    ModelWeights,
+    NormWeights,
+    SelfAttentionWeights,
+)
 from dragoman_server.bundle.manifest import Dimensions
 
 
@@ -89,17 +95,25 @@ class DecoderWriter(LayerWriter):
         longest = g.input("longest", "int32", [1])
         source_ends_n = g.input("source_ends", "int32", ["n"])
         longest_source = g.input("longest_source", "int32", [1])
-        for name in (*self._caches.self_names, *self._caches.cross_names):
+        for name in self._caches.names:
             self._caches.add_input(g, name, "n")
-        x = self._embed(g, ids_n, g.add("Cast", past_n, to=7), self._weights.target)
+        begun_n11 = self._begun(g, past_n)
+        x = self._embed(
+            g, ids_n, g.add("Cast", past_n, to=7), self._weights.target, self._counts(g, begun_n11)
+        )
         x_n1D = g.add("Unsqueeze", x, g.ints(1))
         none = g.add("Slice", x_n1D, g.ints(0), g.ints(0), g.ints(1))
         x = x if self._precision.flat else x_n1D
         alignments: list[str] = []
         sublayers: list[tuple[NormWeights, Sublayer]] = []
         for layer, weights in enumerate(self._weights.decoder):
+            look_back = (
+                self._cell(g, layer, weights.look_back, begun_n11)
+                if isinstance(weights.look_back, CellWeights)
+                else self._self_attention(g, layer, weights.look_back, past_n, longest)
+            )
             sublayers += [
-                (weights.self_norm, self._self_attention(g, layer, weights, past_n, longest)),
+                (weights.self_norm, look_back),
                 (
                     weights.cross_norm,
                     self._cross_attention(
@@ -115,17 +129,50 @@ class DecoderWriter(LayerWriter):
         g.output(alignments[0], "alignment", "float32", ["n", "source_positions"])
         return x
 
+    def _begun(self, g: GraphBuilder, past_n: str) -> str:
+        """Return whether each row has a past, [n, 1, 1]; empty where that makes no difference."""
+        if not self._caches.state_names and not self._weights.target.zero_start:
+            return ""
+        none = g.scalar("none", 0, np.int32)
+        return g.add("Unsqueeze", g.add("Greater", past_n, none), g.ints(1, 2))
+
+    def _counts(self, g: GraphBuilder, begun_n11: str) -> str:
+        """Return by what the vectors of tokens are multiplied, [n, 1]; empty for nothing."""
+        if not self._weights.target.zero_start:
+            return ""
+        begun_n1 = g.add("Squeeze", begun_n11, g.ints(2))
+        return self._from_float32(g, g.add("Cast", begun_n1, to=1))
+
     def _self_attention(
-        self, g: GraphBuilder, layer: int, weights: DecoderLayerWeights, past_n: str, longest: str
+        self, g: GraphBuilder, layer: int, weights: SelfAttentionWeights, past_n: str, longest: str
     ) -> Sublayer:
         """Return attention to a row's own past, to write."""
 
         def attention(x: str) -> str:
             packed = self._to_grid(g, self._precision.linear(g, x, weights.query_key_value))
             attended = self._attend(g, "self", layer, (packed, "", ""), past_n, longest)
-            return self._precision.linear(g, attended[0], weights.self_output)
+            return self._precision.linear(g, attended[0], weights.output)
 
         return attention
+
+    def _cell(self, g: GraphBuilder, layer: int, weights: CellWeights, begun_n11: str) -> Sublayer:
+        """Return an SSRU, to write: its state c becomes f c + (1 - f) z, or z + f (c - z)."""
+
+        def cell(x: str) -> str:
+            product = self._to_grid(g, self._precision.linear(g, x, weights.forget_input))
+            forget, z = g.add(
+                "Split", self._to_float32(g, product), outputs=2, axis=-1, num_outputs=2
+            )
+            # At a row's first step its state is what an earlier sentence left there. That may not
+            # even be a number, so it is not multiplied by 0.
+            name = f"cell_state_{layer}"
+            c = g.add("Where", begun_n11, name, g.scalar("zero", 0, np.float32))
+            state = g.add("Add", z, g.add("Mul", g.add("Sigmoid", forget), g.add("Sub", c, z)))
+            h = self._from_float32(g, g.add("Relu", state))
+            self._caches.add_output(g, state, name, "n")
+            return self._from_grid(g, h)
+
+        return cell
 
     def _cross_attention(
         self,
@@ -218,12 +265,15 @@ class DecoderWriter(LayerWriter):
         )
         for cache, present in zip(caches, outputs[1:3], strict=True):
             self._caches.add_output(g, present, cache, "n")
-        attended = g.add("Squeeze", outputs[0], g.ints(1)) if self._precision.flat else outputs[0]
-        return [attended, *outputs[3:]]
+        return [self._from_grid(g, outputs[0]), *outputs[3:]]
 
     def _to_grid(self, g: GraphBuilder, x: str) -> str:
         """Return rows as sentences of one token, [n, 1, D], as attention wants them."""
         return g.add("Unsqueeze", x, g.ints(1)) if self._precision.flat else x
+
+    def _from_grid(self, g: GraphBuilder, x: str) -> str:
+        """Return rows, [n, 1, D], as products want them."""
+        return g.add("Squeeze", x, g.ints(1)) if self._precision.flat else x
 
     def _to_list(self, g: GraphBuilder, x: str) -> str:
         """Return rows as a list of vectors, [n, D]."""

@@ -33,16 +33,22 @@ class LayerWriter:
         self._caches = caches
         self._element = precision.element.__name__
 
-    def _embed(self, g: GraphBuilder, ids: str, positions: str, weights: EmbeddingWeights) -> str:
-        """Return the embeddings of tokens, with their positions added."""
+    def _embed(
+        self,
+        g: GraphBuilder,
+        ids: str,
+        positions: str,
+        weights: EmbeddingWeights,
+        factors: str = "",
+    ) -> str:
+        """Return the embeddings of tokens, times their factors if any, plus their positions."""
         table = g.constant(
             f"{weights.name}.positions", weights.positions.astype(self._precision.element)
         )
-        return g.add(
-            "Add",
-            self._precision.lookup(g, ids, weights),
-            g.add("Gather", table, positions, axis=0),
-        )
+        vectors = self._precision.lookup(g, ids, weights)
+        if factors:
+            vectors = g.add("Mul", vectors, factors)
+        return g.add("Add", vectors, g.add("Gather", table, positions, axis=0))
 
     def _feed_forward(self, g: GraphBuilder, weights: FeedForwardWeights) -> Sublayer:
         """Return a feed-forward network to write."""
@@ -99,3 +105,7 @@ class LayerWriter:
     def _to_float32(self, g: GraphBuilder, x: str) -> str:
         """Return the same numbers as float32, whatever the precision is."""
         return x if self._element == "float32" else g.add("Cast", x, to=1)
+
+    def _from_float32(self, g: GraphBuilder, x: str) -> str:
+        """Return float32 numbers in the precision of the graph."""
+        return x if self._element == "float32" else g.add("Cast", x, to=10)

@@ -61,13 +61,31 @@ class EncoderLayerWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class DecoderLayerWeights:
-    """A layer of the decoder: self-attention, cross-attention and a feed-forward network."""
+class SelfAttentionWeights:
+    """The two products of the decoder's self-attention."""
 
     query_key_value: LinearWeights
-    """Queries, keys and values of self-attention, as one product."""
-    self_output: LinearWeights
+    """Queries, keys and values, as one product."""
+    output: LinearWeights
+
+
+@dataclass(frozen=True, eq=False)
+class CellWeights:
+    """The product of an SSRU."""
+
+    forget_input: LinearWeights
+    """What the forget gate is computed of, and then the input, as one product."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecoderLayerWeights:
+    """A layer of the decoder: self-attention or a cell, cross-attention and a feed-forward
+    network."""
+
+    look_back: SelfAttentionWeights | CellWeights
+    """What the layer looks at the tokens so far with."""
     self_norm: NormWeights
+    """Norm of what the layer looks back with."""
     query: LinearWeights
     """Queries of cross-attention."""
     key: LinearWeights
@@ -92,6 +110,8 @@ class EmbeddingWeights:
     """Vector of each position."""
     scale: float
     """Factor of the tokens' vectors."""
+    zero_start: bool
+    """Whether the token at position 0 counts as a vector of zeros, whichever it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +135,17 @@ class ModelWeights:
     """Activation of the feed-forward networks: ``relu``, ``gelu`` or ``swish``."""
     heads: int
     """Attention heads of each layer."""
+    decoder_kind: str
+    """What a decoder layer looks back with: ``attention`` or ``ssru``."""
 
     def linears(self) -> list[LinearWeights]:
         """Return every product of the model."""
         parts: list[object] = [self.projection]
         layers: list[EncoderLayerWeights | DecoderLayerWeights] = [*self.encoder, *self.decoder]
         for layer in layers:
-            parts += [*vars(layer).values(), *vars(layer.feed_forward).values()]
+            for part in vars(layer).values():
+                is_group = isinstance(part, FeedForwardWeights | SelfAttentionWeights | CellWeights)
+                parts += vars(part).values() if is_group else [part]
         return [part for part in parts if isinstance(part, LinearWeights)]
 
 
@@ -137,12 +161,12 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
             module = modules[0]
             bias = None if module.bias is None else arrays[id(module.bias)]
             return LinearWeights(name, arrays[id(module.weight)], bias, module)
-        return LinearWeights(
-            name,
-            np.concatenate([arrays[id(m.weight)] for m in modules]),
-            np.concatenate([arrays[id(m.bias)] for m in modules]),
-            modules[0],
-        )
+        biases = [
+            np.zeros(m.out_features, np.float32) if m.bias is None else arrays[id(m.bias)]
+            for m in modules
+        ]
+        matrix = np.concatenate([arrays[id(m.weight)] for m in modules])
+        return LinearWeights(name, matrix, np.concatenate(biases), modules[0])
 
     def half(name: str, module: nn.Linear, number: int) -> LinearWeights:
         """Return one of two products that the model computes as one."""
@@ -176,11 +200,20 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
             feed_forward_norm=residual(f"{name}.feed_forward_norm", layer.feed_forward_residual),
         )
 
-    def decoder_layer(name: str, layer: DecoderLayer) -> DecoderLayerWeights:
-        own, cross = layer.self_attention, layer.cross_attention
-        return DecoderLayerWeights(
+    def look_back(name: str, layer: DecoderLayer) -> SelfAttentionWeights | CellWeights:
+        if layer.has_cell:
+            cell = layer.ssru
+            return CellWeights(linear(f"{name}.ssru", cell.forget, cell.input))
+        own = layer.self_attention
+        return SelfAttentionWeights(
             query_key_value=linear(f"{name}.self_qkv", own.query, own.key_value),
-            self_output=linear(f"{name}.self_output", own.output),
+            output=linear(f"{name}.self_output", own.output),
+        )
+
+    def decoder_layer(name: str, layer: DecoderLayer) -> DecoderLayerWeights:
+        cross = layer.cross_attention
+        return DecoderLayerWeights(
+            look_back=look_back(name, layer),
             self_norm=residual(f"{name}.self_norm", layer.self_residual),
             query=linear(f"{name}.cross_query", cross.query),
             key=half(f"{name}.cross_key", cross.key_value, 0),
@@ -199,6 +232,7 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
             arrays[id(module.table.weight)],
             table.detach().cpu().float().numpy(),
             module.scale,
+            module.zero_start,
         )
 
     return ModelWeights(
@@ -220,4 +254,5 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
         norm_first=settings.norm == "pre",
         activation=settings.activation,
         heads=settings.heads,
+        decoder_kind=settings.decoder,
     )

@@ -39,7 +39,11 @@ class GraphWriter:
     ) -> None:
         self._file = file
         self._caches = CacheWriter(
-            dimensions, precision.element.__name__, max_source=max_source, max_target=max_target
+            dimensions,
+            precision.element.__name__,
+            weights.decoder_kind,
+            max_source=max_source,
+            max_target=max_target,
         )
         parts = (weights, dimensions, precision, self._caches)
         self._encoder = EncoderWriter(*parts)
@@ -78,12 +82,20 @@ class GraphWriter:
             ("cross_length", self._caches.cross_names),
         ):
             positions = g.input(length, "int64", [1])
+            if not names:
+                continue
             read = self._caches.places(g, sources_m, positions)
             write = self._caches.places(g, destinations_m, positions)
             for name in names:
                 self._caches.add_input(g, name, "rows_")
                 lines = g.add("GatherND", name, read)
                 self._caches.scatter(g, name, "rows_", write, lines)
+        if self._caches.state_names:
+            rows_m1 = g.add("Unsqueeze", destinations_m, g.ints(1))
+            for name in self._caches.state_names:
+                self._caches.add_input(g, name, "rows_")
+                lines = g.add("Gather", name, sources_m, axis=0)
+                self._caches.scatter(g, name, "rows_", rows_m1, lines)
 
 
 def write_graphs(

@@ -25,6 +25,8 @@ decoder.onnx, one step of n rows
     given_ids         [n]     int64   tokens whose log-probability is wanted
     candidates        [1]     int64   k
     self and cross caches, in and out [n, H, C, K]
+    or cell states, in and out        [n, 1, D]  float32, where the decoder has cells and no self
+                                      caches; what a state holds does not count at position 0
     log_probs         [n, V]  float   of every token, after adjustment
     top_log_probs     [n, k]  float   the best, in order
     top_ids           [n, k]  int64
@@ -50,8 +52,14 @@ move.onnx
     sources, destinations   [m]  int64   rows; no destination may be a source
     self_length, cross_length [1] int64  how much of each line is copied
     self and cross caches, in and out [R, H, C, K]
+    or cell states, in and out        [R, 1, D]  copied whole
 """
 
+from math import prod
+from typing import NamedTuple
+
+ATTENTION, SSRU = DECODERS = ("attention", "ssru")
+"""What a decoder layer looks back with: self-attention, or a cell that has a state."""
 ENCODER, DECODER, MOVE = "encoder.onnx", "decoder.onnx", "move.onnx"
 GRAPHS = (ENCODER, DECODER, MOVE)
 LISTED_DECODER, OUTPUT_COLUMNS = "listed.onnx", "columns.onnx"
@@ -67,6 +75,46 @@ def self_caches(layers: int) -> list[str]:
 def cross_caches(layers: int) -> list[str]:
     """Return the names of the caches of the source's keys and values."""
     return [f"cross_{part}_{layer}" for layer in range(layers) for part in ("key", "value")]
+
+
+def cell_states(layers: int) -> list[str]:
+    """Return the names of the caches of cells, which hold one vector of a row each."""
+    return [f"cell_state_{layer}" for layer in range(layers)]
+
+
+class RowCache(NamedTuple):
+    """What one row has in a cache."""
+
+    shape: tuple[int, ...]
+    """Shape of the row's part, without the dimension of rows."""
+    element: str
+    """Type of its numbers: ``float32`` or ``float16``."""
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the row takes in the cache, in bytes."""
+        return prod(self.shape) * (2 if self.element == "float16" else 4)
+
+
+def row_caches(
+    *,
+    decoder: str,
+    layers: int,
+    heads: int,
+    head_width: int,
+    max_source: int,
+    max_target: int,
+    element: str,
+) -> dict[str, RowCache]:
+    """Return what a row has in each cache, by the cache's name, in the order of the graphs."""
+    cross = RowCache((heads, max_source, head_width), element)
+    caches = dict.fromkeys(cross_caches(layers), cross)
+    if decoder == SSRU:
+        # A state that is mostly kept would lose in float16 what each token adds.
+        state = RowCache((1, heads * head_width), "float32")
+        return {**dict.fromkeys(cell_states(layers), state), **caches}
+    own = RowCache((heads, max_target, head_width), element)
+    return {**dict.fromkeys(self_caches(layers), own), **caches}
 
 
 def updated(cache: str) -> str:

@@ -4,7 +4,14 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dragoman_server.bundle.graph_io import GRAPHS, SHORTLIST_GRAPHS
+from dragoman_server.bundle.graph_io import (
+    ATTENTION,
+    DECODERS,
+    GRAPHS,
+    SHORTLIST_GRAPHS,
+    RowCache,
+    row_caches,
+)
 from dragoman_server.bundle.tables import check_within, from_table
 
 FORMAT = 1
@@ -15,17 +22,19 @@ SHORTLIST = "shortlist.npz"
 MAX_PLACEHOLDERS = 9
 """Most placeholders, ⟨1⟩ … ⟨9⟩, that a vocabulary may have."""
 PRECISIONS = ("float32", "int8", "float16")
-_OPTIONAL = (
-    "source_vocabulary",
-    "target_vocabulary",
-    "source_languages",
-    "target_languages",
-    "target_language_in",
-    "ends_in_beam",
-    "shortlist",
-    "placeholders",
-)
-"""Keys that a manifest leaves out where they say nothing, so that older readers still know all."""
+_OPTIONAL: dict[str, Any] = {
+    "source_vocabulary": "",
+    "target_vocabulary": "",
+    "source_languages": {},
+    "target_languages": {},
+    "target_language_in": "",
+    "ends_in_beam": False,
+    "shortlist": "",
+    "placeholders": 0,
+    "decoder": ATTENTION,
+}
+"""Keys that a manifest leaves out where they say no more than this, so that older readers still
+know all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +142,9 @@ class Manifest:
     shortlist."""
     placeholders: int = 0
     """Number of placeholders, ⟨1⟩ … ⟨9⟩, that the model copies to their place in a translation."""
+    decoder: str = ATTENTION
+    """What a decoder layer looks back with: ``attention``, or ``ssru`` for the recurrent cell of
+    Kim et al. (2019), which has a state of one vector and no cache of keys and values."""
     alignment_layer: int
     """Decoder layer, counted from 0, whose cross-attention is taken for the alignment."""
     licence: str
@@ -161,6 +173,8 @@ class Manifest:
             check_within(1, _MAX_SIZE, name, getattr(self, name))
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision {self.precision!r} is not known")
+        if self.decoder not in DECODERS:
+            raise ValueError(f"decoder {self.decoder!r} is not known")
         check_within(0, MAX_PLACEHOLDERS, "placeholders", self.placeholders)
         if self.shortlist and self.precision != "int8":
             raise ValueError(f"a shortlist is for int8, not {self.precision}")
@@ -193,15 +207,30 @@ class Manifest:
         return (*GRAPHS, *SHORTLIST_GRAPHS) if self.shortlist else GRAPHS
 
     @property
+    def row_caches(self) -> dict[str, RowCache]:
+        """What one row has in each cache, by the cache's name."""
+        return row_caches(
+            decoder=self.decoder,
+            layers=self.dimensions.decoder_layers,
+            heads=self.dimensions.heads,
+            head_width=self.dimensions.head_width,
+            max_source=self.max_source_tokens,
+            max_target=self.max_target_tokens,
+            element="float16" if self.precision == "float16" else "float32",
+        )
+
+    @property
     def cache_bytes_per_row(self) -> int:
         """Memory that the caches of one row take, in bytes."""
-        positions = self.max_source_tokens + self.max_target_tokens
-        item = 2 if self.precision == "float16" else 4
-        return 2 * self.dimensions.decoder_layers * positions * self.dimensions.width * item
+        return sum(cache.bytes for cache in self.row_caches.values())
 
     def to_json(self) -> str:
         """Return the manifest as its file has it."""
-        table = {k: v for k, v in asdict(self).items() if v or k not in _OPTIONAL}
+        table = {
+            key: value
+            for key, value in asdict(self).items()
+            if key not in _OPTIONAL or value != _OPTIONAL[key]
+        }
         return json.dumps(table, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod

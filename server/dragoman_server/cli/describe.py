@@ -6,6 +6,7 @@ from itertools import islice
 from rich.markup import escape
 from rich.table import Table
 
+from dragoman_server.bundle.graph_io import SSRU
 from dragoman_server.bundle.reading import Bundle
 
 _MAX_NAMED = 8
@@ -30,7 +31,8 @@ def describe(bundle: Bundle) -> Table:
         ),
         "precision": manifest.precision,
         "architecture": f"{d.encoder_layers} + {d.decoder_layers} layers, width {d.width}, "
-        f"{d.heads} heads, feed-forward {d.feed_forward}",
+        f"{d.heads} heads, feed-forward {d.feed_forward}"
+        + (", SSRU in the decoder" if manifest.decoder == SSRU else ""),
         "vocabulary": f"{d.source_vocabulary:,} source, {d.target_vocabulary:,} target",
         "limits": f"{manifest.max_source_tokens} source and {manifest.max_target_tokens} target "
         "tokens",

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from dragoman_server.bundle.graph_io import cross_caches, self_caches, updated
+from dragoman_server.bundle.graph_io import cell_states, updated
 from dragoman_server.bundle.manifest import Manifest
 
 
@@ -42,30 +42,34 @@ class Buffer:
         binding.bind_output(name, self.device, 0, self.kind, shape, self.pointer)
 
 
-def cache_shapes(manifest: Manifest) -> dict[str, tuple[int, ...]]:
-    """Return the shape of one row of each cache, by the cache's name."""
-    layers = manifest.dimensions.decoder_layers
-    heads, width = manifest.dimensions.heads, manifest.dimensions.head_width
-    return {
-        **dict.fromkeys(self_caches(layers), (heads, manifest.max_target_tokens, width)),
-        **dict.fromkeys(cross_caches(layers), (heads, manifest.max_source_tokens, width)),
-    }
-
-
 class Caches:
-    """Keys and values of all rows, each cache as input and output of a graph at one address."""
+    """Keys, values and states of all rows, each as input and output of a graph at one address."""
 
     def __init__(self, manifest: Manifest, rows: int, device: str) -> None:
-        element = np.float16 if manifest.precision == "float16" else np.float32
-        self._shapes = cache_shapes(manifest)
+        self._caches = manifest.row_caches
         self._buffers = {
-            name: Buffer((rows, *shape), element, device) for name, shape in self._shapes.items()
+            name: Buffer((rows, *cache.shape), np.dtype(cache.element).type, device)
+            for name, cache in self._caches.items()
         }
+        states = cell_states(manifest.dimensions.decoder_layers)
+        self._states = [name for name in states if name in self._caches]
+        self._discarded: Buffer | None = None
+        """Where the states of a trial go. It does for all layers: each reads what it wrote before
+        the next one writes."""
+        if self._states and manifest.shortlist:
+            state = self._caches[self._states[0]]
+            self._discarded = Buffer((rows, *state.shape), np.float32, device)
 
     @property
     def bytes(self) -> int:
         """Memory of all caches, in bytes."""
-        return sum(buffer.bytes for buffer in self._buffers.values())
+        discarded = 0 if self._discarded is None else self._discarded.bytes
+        return sum(buffer.bytes for buffer in self._buffers.values()) + discarded
+
+    @property
+    def has_states(self) -> bool:
+        """Whether there are cells with states among the caches."""
+        return bool(self._states)
 
     def bound(
         self, session: ort.InferenceSession, rows: int, names: Sequence[str] | None = None
@@ -73,9 +77,21 @@ class Caches:
         """Return a binding of a session to the first rows of these caches, or of all."""
         binding = session.io_binding()
         for name in self._buffers if names is None else names:
-            shape = (rows, *self._shapes[name])
+            shape = (rows, *self._caches[name].shape)
             self._buffers[name].bind_input(binding, name, shape)
             self._buffers[name].bind_output(binding, updated(name), shape)
+        return binding
+
+    def bound_for_trial(self, session: ort.InferenceSession, rows: int) -> ort.IOBinding:
+        """Return a binding of a session that leaves the states of cells as they are.
+
+        Keys and values are written, because a step that is done twice writes the same ones.
+        """
+        binding = self.bound(session, rows)
+        if self._discarded is not None:
+            for name in self._states:
+                shape = (rows, *self._caches[name].shape)
+                self._discarded.bind_output(binding, updated(name), shape)
         return binding
 
     def __getitem__(self, name: str) -> Buffer:

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from dragoman_server.bundle.graph_io import updated
+from dragoman_server.bundle.graph_io import RowCache, updated
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.arrays import Ints
 
 
 def check_caches(
-    graph: Path, session: ort.InferenceSession, shapes: Mapping[str, tuple[int, ...]]
+    graph: Path, session: ort.InferenceSession, caches: Mapping[str, RowCache]
 ) -> None:
     """Raise ``BundleError`` if a graph's caches are not of the shapes that the manifest says.
 
@@ -20,11 +20,11 @@ def check_caches(
     """
     found = {value.name: tuple(value.shape[1:]) for value in session.get_inputs()}
     found.update({value.name: tuple(value.shape[1:]) for value in session.get_outputs()})
-    for name, shape in shapes.items():
+    for name, cache in caches.items():
         for place in (name, updated(name)):
-            if found.get(place) != shape:
+            if found.get(place) != cache.shape:
                 raise BundleError(
-                    f"{graph}: {place} is {found.get(place)}, but the manifest says {shape}"
+                    f"{graph}: {place} is {found.get(place)}, but the manifest says {cache.shape}"
                 )
 
 

@@ -76,8 +76,9 @@ class Graphs:
         self._inputs = StepInputs(manifest, rows)
         self._steps: dict[int, BoundStep] = {}
         """Steps among all tokens, by their number of rows."""
-        self._shortlisted_steps: dict[int, BoundStep] = {}
-        """Steps among the tokens of shortlists, by their number of rows."""
+        self._shortlisted_steps: dict[tuple[int, bool], BoundStep] = {}
+        """Steps among the tokens of shortlists, by their number of rows and whether they are
+        trials."""
         self.shortlists: RowShortlists | None = None
         """Shortlists of the rows, where the bundle has a shortlist."""
         if sessions.output_weights is not None:
@@ -154,15 +155,22 @@ class Graphs:
         return result
 
     def step_shortlisted(
-        self, token_ids: Ints, past_lengths: Ints, source_lengths: Ints, *, candidates: int
+        self,
+        token_ids: Ints,
+        past_lengths: Ints,
+        source_lengths: Ints,
+        *,
+        candidates: int,
+        is_trial: bool = False,
     ) -> StepResult:
         """Do the same as ``step``, but each row chooses among the tokens of its shortlist.
 
-        The log-probability that is given in the result is that of the end token.
+        The log-probability that is given in the result is that of the end token. A trial leaves
+        the states of cells as they are: ``step`` is to follow, with the same tokens.
         """
         n = len(token_ids)
         longest = self._inputs.fill(token_ids, past_lengths, source_lengths, candidates)
-        step = self._shortlisted_step(n)
+        step = self._shortlisted_step(n, is_trial=is_trial)
         result = self._result(step, n, candidates, longest)
         result.seconds = self._run(self._sessions.listed, step.binding)
         return result
@@ -177,12 +185,14 @@ class Graphs:
             self._steps[rows] = BoundStep(binding)
         return self._steps[rows]
 
-    def _shortlisted_step(self, rows: int) -> BoundStep:
+    def _shortlisted_step(self, rows: int, *, is_trial: bool) -> BoundStep:
         """Do the same as ``_step``, for the step among the tokens of shortlists."""
         assert self.shortlists is not None
         lists = self.shortlists
-        if rows not in self._shortlisted_steps:
-            binding = self._caches.bound(self._sessions.listed, rows)
+        key = rows, is_trial and self._caches.has_states
+        if key not in self._shortlisted_steps:
+            bound = self._caches.bound_for_trial if key[1] else self._caches.bound
+            binding = bound(self._sessions.listed, rows)
             self._inputs.bind(binding, rows, without={"given_ids"})
             for name, memory in (
                 ("list_ids", lists.ids),
@@ -190,8 +200,8 @@ class Graphs:
                 ("list_offsets", lists.offsets),
             ):
                 bind_memory(binding, name, memory[:rows])
-            self._shortlisted_steps[rows] = BoundStep(binding)
-        step = self._shortlisted_steps[rows]
+            self._shortlisted_steps[key] = BoundStep(binding)
+        step = self._shortlisted_steps[key]
         if step.shortlists_version != lists.version:
             for name, memory in lists.inputs.items():
                 bind_memory(step.binding, name, memory)

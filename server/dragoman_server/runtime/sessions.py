@@ -15,7 +15,6 @@ from dragoman_server.bundle.graph_io import (
 )
 from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.errors import BundleError
-from dragoman_server.runtime.buffers import cache_shapes
 from dragoman_server.runtime.checks import check_caches
 from dragoman_server.runtime.limits import PROVIDERS
 from dragoman_server.runtime.output_weights import OutputWeights
@@ -42,7 +41,7 @@ def open_sessions(bundle: RunnableBundle, device: str, threads: int, spin: bool)
 
     manifest = bundle.manifest
     encoder, decoder, move = map(opened, (ENCODER, DECODER, MOVE))
-    caches = cache_shapes(manifest)
+    caches = manifest.row_caches
     cross = {name: caches[name] for name in cross_caches(manifest.dimensions.decoder_layers)}
     check_caches(bundle.path / ENCODER, encoder, cross)
     check_caches(bundle.path / DECODER, decoder, caches)

@@ -20,7 +20,8 @@ def ssru_model(seed: int = 0, **settings: Any) -> Transformer:
     with torch.no_grad():
         for layer in model._decoder_layers:
             layer.ssru.forget.weight *= 3.0
-            layer.ssru.forget.bias += torch.randn(layer.ssru.forget.bias.shape, generator=generator)
+            bias = layer.ssru.forget.bias
+            bias.add_(torch.randn(bias.shape, generator=generator))
     return model
 
 

@@ -59,21 +59,22 @@ class Shortlisting:
             assert self._lists is not None
             self._lists.move(sources, destinations)
 
-    def step(self, candidates: int) -> StepResult:
+    def step(self, candidates: int, *, is_trial: bool = False) -> StepResult:
         """Step all active rows, each among the tokens of its shortlist."""
         rows, count = self._rows, self._rows.count
         assert self._lists is not None
         # The end token is the first of each list; it may not come before the minimum length.
         is_early = rows.past[:count] - rows.start[:count] < rows.min_tokens[:count]
         self._lists.offsets[:count, 0] = np.where(is_early, -np.inf, 0.0)
-        return self._graphs.step_shortlisted(*rows.inputs, candidates=candidates)
+        return self._graphs.step_shortlisted(*rows.inputs, candidates=candidates, is_trial=is_trial)
 
     def step_beside(self, step_all: Callable[[], StepResult], candidates: int) -> StepResult:
         """Step rows with a shortlist and rows without; ``step_all`` does the latter.
 
-        Both graphs do all rows: the caches get the same values twice, and this is rare.
+        Both graphs do all rows, and this is rare. The caches get the same values twice; states of
+        cells, which a second step would change, get theirs from the latter alone.
         """
-        result = self.step(candidates)
+        result = self.step(candidates, is_trial=True)
         listed = [row for running in self._tokens for row in running.rows]
         seconds = result.seconds
         kept = [of_all[listed] for of_all in result.chosen]

@@ -3,28 +3,14 @@
 import logging
 import threading
 import time
-from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman_server.engine.core import Failure, Report, Ticket
-from dragoman_server.engine.jobs import Job
+from dragoman_server.engine.core import Failure, Report
+from dragoman_server.engine.front import LaneStatus
 from dragoman_server.engine.lane import Lane
+from dragoman_server.engine.turn import Work, take_turn
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """What a lane does in one turn."""
-
-    began: float
-    """Moment of ``time.monotonic()`` at which the turn was decided."""
-    leaving: list[tuple[Ticket, Failure]]
-    """Running sentences that leave before their end."""
-    dropped: list[tuple[Job, Failure]]
-    """Sentences that will never run."""
-    admitted: list[Job]
-    """Sentences that begin."""
 
 
 class LaneHost(Protocol):
@@ -41,20 +27,6 @@ class LaneHost(Protocol):
 
     def lane_ended(self, lane: Lane, failure: Failure) -> None:
         """Answer what the lane still has. A fault ends the engine."""
-
-
-@dataclass(frozen=True)
-class LaneStatus:
-    """How a lane is doing."""
-
-    lane: int
-    """Number of the lane."""
-    alive: bool
-    """The lane's thread runs."""
-    busy: bool
-    """The lane is in a turn; one that waits for work is not."""
-    since_heartbeat: float
-    """Seconds since the lane's newest turn began: a busy lane far behind is stalled."""
 
 
 class LaneThread:
@@ -93,7 +65,9 @@ class LaneThread:
             while (work := self._host.next_work(self._lane)) is not None:
                 self._heartbeat = work.began
                 self._is_busy = True
-                self._take_turn(work)
+                report = take_turn(self._lane, work)
+                self._host.release(report)
+                self._host.complete(report)
                 self._is_busy = False
         except Exception:
             # Nothing is known to get here; if something does, the engine ends rather than hangs.
@@ -101,31 +75,3 @@ class LaneThread:
             failure = Failure.FAULT
         self._host.lane_ended(self._lane, failure)
         self._is_busy = False
-
-    def _take_turn(self, work: Work) -> None:
-        lane, report = self._lane, Report(self._lane.number)
-        report.answers += [job.answer(failure=failure) for job, failure in work.dropped]
-        graph_seconds = lane.graphs.seconds
-        self._work(work, report)
-        self._host.release(report)
-        report.graph_seconds = lane.graphs.seconds - graph_seconds
-        report.turn_seconds = time.monotonic() - work.began
-        self._host.complete(report)
-
-    def _work(self, work: Work, report: Report) -> None:
-        lane = self._lane
-        try:
-            lane.leave(work.leaving, report)
-            if work.admitted:
-                lane.admit(work.admitted, report)
-            lane.step(report)
-        except Exception:
-            log.exception("a step of lane %d failed, with %d sentences", lane.number, lane.running)
-            report.faults += 1
-            lane.fail_all(Failure.FAULT, report)
-            answered = {answer.ticket for answer in report.answers}
-            report.answers += [
-                job.answer(failure=Failure.FAULT)
-                for job in work.admitted
-                if job.ticket not in answered
-            ]

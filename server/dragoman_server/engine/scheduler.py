@@ -10,6 +10,8 @@ Otherwise an overloaded server would spend all its time on answers that come too
 The last rows of a lane, its reserve, are for flows that hold no row yet. Without a reserve, a huge
 request whose sentences all began together would keep everyone else out until they end, together
 again.
+
+A lane can be lost and come back: what it held waits again, before what has not begun.
 """
 
 import heapq
@@ -19,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dragoman_server.engine.core import Failure, Ticket
+from dragoman_server.engine.queue_entry import Need, QueueEntry
 from dragoman_server.engine.scheduler_settings import SchedulerSettings
 
 
@@ -31,16 +34,6 @@ class QueueFullError(Exception):
         )
         self.waiting = waiting
         """Sentences, tokens or requests that wait, whichever are too many."""
-
-
-@dataclass(frozen=True)
-class Need:
-    """What a sentence takes of a lane."""
-
-    rows: int
-    """Rows that the sentence holds while it runs."""
-    source_tokens: int
-    """Source tokens of the sentence, the end token included."""
 
 
 _SMALLEST = (Need(rows=1, source_tokens=1),)
@@ -59,40 +52,10 @@ class Assignment:
     """Waiting sentences that begin."""
 
 
-@dataclass
-class _Request:
-    flow: int
-    priority: int
-    """Priority of the request; a larger number goes first."""
-    deadline: float
-    """Moment at which the request expires, on the clock of whoever asks."""
-    needs: Sequence[Need]
-    """Needs of the request's sentences."""
-    next: int = 0
-    """Number of the first sentence that still waits."""
-    running: dict[int, int] = field(default_factory=dict)
-    """Lane of each running sentence, by the sentence's number."""
-
-    @property
-    def waiting(self) -> int:
-        """Sentences that wait."""
-        return len(self.needs) - self.next
-
-    @property
-    def waiting_rows(self) -> int:
-        """Rows that the waiting sentences will hold."""
-        return sum(need.rows for need in self.needs[self.next :])
-
-    @property
-    def waiting_tokens(self) -> int:
-        """Source tokens of the waiting sentences."""
-        return sum(need.source_tokens for need in self.needs[self.next :])
-
-
 class Scheduler:
     def __init__(self, settings: SchedulerSettings) -> None:
         self.settings = settings
-        self._requests: dict[int, _Request] = {}
+        self._requests: dict[int, QueueEntry] = {}
         self._flow_order: dict[int, deque[int]] = {}
         """Flows with waiting sentences, by priority; the next one first."""
         self._queues: dict[tuple[int, int], deque[int]] = {}
@@ -101,6 +64,8 @@ class Scheduler:
         """Rows that each flow holds."""
         self._lane_rows = [0] * settings.lanes
         """Rows that are held in each lane."""
+        self._open_lanes = set(range(settings.lanes))
+        """Lanes that take sentences."""
         self._deadlines: list[tuple[float, int]] = []
         """Heap of deadlines and their requests; some of these may have ended."""
         self._leaving: list[list[tuple[Ticket, Failure]]] = [[] for _ in range(settings.lanes)]
@@ -141,7 +106,7 @@ class Scheduler:
             if need.rows > self.settings.rows:
                 raise ValueError(f"a sentence needs {need.rows} rows of {self.settings.rows}")
         flow = request if flow is None else flow
-        entry = _Request(flow, priority, deadline, needs)
+        entry = QueueEntry(flow, priority, deadline, needs)
         self._check_room(entry)
         self._requests[request] = entry
         queue = self._queues.setdefault((priority, flow), deque())
@@ -160,12 +125,12 @@ class Scheduler:
     def is_full(self) -> bool:
         """Whether even the smallest request would be refused."""
         try:
-            self._check_room(_Request(flow=0, priority=0, deadline=math.inf, needs=_SMALLEST))
+            self._check_room(QueueEntry(flow=0, priority=0, deadline=math.inf, needs=_SMALLEST))
         except QueueFullError:
             return True
         return False
 
-    def _check_room(self, entry: _Request) -> None:
+    def _check_room(self, entry: QueueEntry) -> None:
         """Raise ``QueueFullError`` where a request has no room."""
         settings, queue = self.settings, self.settings.queue
         # What was dropped counts until it is answered, or it would pile up when lanes stall.
@@ -177,7 +142,7 @@ class Scheduler:
             raise QueueFullError(
                 "tokens", self.waiting_tokens, entry.waiting_tokens, queue.max_waiting_tokens
             )
-        begins_at_once = self._waiting_rows < settings.lanes * settings.rows - self.used_rows
+        begins_at_once = self._waiting_rows < len(self._open_lanes) * settings.rows - self.used_rows
         if self.waiting_requests >= queue.max_waiting_requests and not begins_at_once:
             raise QueueFullError("requests", self.waiting_requests, 1, queue.max_waiting_requests)
 
@@ -228,14 +193,46 @@ class Scheduler:
             self.waiting_requests -= not entry.next
             self.waiting_tokens -= entry.waiting_tokens
             self._waiting_rows -= entry.waiting_rows
-            for sentence in range(entry.next, len(entry.needs)):
+            for sentence in entry.waiting_sentences:
                 self._dropped.append((Ticket(request, sentence), reason))
             entry.next = len(entry.needs)
+            entry.again.clear()
         for sentence, lane in list(entry.running.items()):
             ticket = Ticket(request, sentence)
             self._leaving[lane].append((ticket, reason))
             self._stop(ticket, entry)
         self._requests.pop(request, None)
+
+    def close_lane(self, lane: int) -> None:
+        """Take no account of a lane that is lost. ``take_back`` says which of its sentences wait
+        again; it was never told to let go the others."""
+        self._open_lanes.discard(lane)
+        self._leaving[lane] = []
+
+    def open_lane(self, lane: int) -> None:
+        """Take account of a lane again. It has nothing to do yet."""
+        self._open_lanes.add(lane)
+
+    def take_back(self, ticket: Ticket) -> None:
+        """Let a running sentence wait again, before those that have not begun."""
+        entry = self._requests[ticket.request]
+        is_queued = bool(entry.waiting)
+        need = entry.needs[ticket.sentence]
+        entry.again.append(ticket.sentence)
+        self._stop(ticket, entry)
+        self.waiting += 1
+        self.waiting_tokens += need.source_tokens
+        self._waiting_rows += need.rows
+        if not is_queued:
+            key = (entry.priority, entry.flow)
+            if key not in self._queues:
+                self._flow_order.setdefault(entry.priority, deque()).appendleft(entry.flow)
+            self._queues.setdefault(key, deque()).appendleft(ticket.request)
+
+    @property
+    def next_deadline(self) -> float:
+        """The moment at which a request may expire next; infinite where none has a deadline."""
+        return self._deadlines[0][0] if self._deadlines else math.inf
 
     def _expire(self, now: float) -> None:
         """Cancel the requests whose deadline has passed."""
@@ -251,16 +248,18 @@ class Scheduler:
     def _next(self, lane: int, tokens: int) -> Ticket | None:
         """Return the sentence that this lane would admit now, after ``tokens`` of others."""
         settings = self.settings
+        if lane not in self._open_lanes:
+            return None
         free = settings.rows - self._lane_rows[lane]
         # Lanes share the work evenly: what one leaves, another is free to take.
-        share = -(-(self.used_rows + self._waiting_rows) // settings.lanes)
+        share = -(-(self.used_rows + self._waiting_rows) // len(self._open_lanes))
         if not free or self._lane_rows[lane] >= share:
             return None
         for priority in sorted(self._flow_order, reverse=True):
             for flow in self._flow_order[priority]:
                 request = self._queues[priority, flow][0]
                 entry = self._requests[request]
-                need = entry.needs[entry.next]
+                need = entry.needs[entry.next_sentence]
                 if free - need.rows < settings.reserve and self._held_rows.get(flow):
                     continue
                 # What does not fit waits for room, or it would be passed over for ever.
@@ -268,15 +267,18 @@ class Scheduler:
                     tokens and tokens + need.source_tokens > settings.queue.max_encode_tokens
                 ):
                     return None
-                return Ticket(request, entry.next)
+                return Ticket(request, entry.next_sentence)
         return None
 
     def _start(self, ticket: Ticket, lane: int) -> None:
         """Give a waiting sentence its rows, and its flow the last place in the order."""
         entry = self._requests[ticket.request]
         need = entry.needs[ticket.sentence]
-        self.waiting_requests -= not entry.next
-        entry.next += 1
+        if entry.again:
+            entry.again.popleft()
+        else:
+            self.waiting_requests -= not entry.next
+            entry.next += 1
         entry.running[ticket.sentence] = lane
         self.waiting -= 1
         self.waiting_tokens -= need.source_tokens
@@ -291,7 +293,7 @@ class Scheduler:
             self._queues[entry.priority, entry.flow].popleft()
             self._forget_if_empty(entry)
 
-    def _stop(self, ticket: Ticket, entry: _Request) -> None:
+    def _stop(self, ticket: Ticket, entry: QueueEntry) -> None:
         """Take a running sentence's rows back."""
         lane = entry.running.pop(ticket.sentence)
         rows = entry.needs[ticket.sentence].rows
@@ -303,7 +305,7 @@ class Scheduler:
         if not entry.running and not entry.waiting:
             self._requests.pop(ticket.request, None)
 
-    def _forget_if_empty(self, entry: _Request) -> None:
+    def _forget_if_empty(self, entry: QueueEntry) -> None:
         """Drop the queue of a flow with nothing left to wait for."""
         if not self._queues[entry.priority, entry.flow]:
             del self._queues[entry.priority, entry.flow]

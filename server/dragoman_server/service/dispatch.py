@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.core import Answer, NewToken, Options, Report, Sentence
-from dragoman_server.engine.engine import Engine, EngineClosedError
+from dragoman_server.engine.engine import Engine
+from dragoman_server.engine.front import EngineClosedError
 from dragoman_server.engine.scheduler import QueueFullError
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.service.admission import BULK, INTERACTIVE, Admission

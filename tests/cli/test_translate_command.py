@@ -133,7 +133,8 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_output(
 ) -> None:
     source, output = write_lines(tmp_path / "in", 400), tmp_path / "out"
     partial = tmp_path / ".out.partial"
-    asked = ("translate", "--file", source, *(["--json"] if as_json else []))
+    more = ["--json"] if as_json else []
+    asked: list[str | Path] = ["translate", "--file", source, *more]
     unbroken = dragoman(*asked, "--output", tmp_path / "unbroken", environment=at)
     assert unbroken.returncode == 0
     output.write_text("from before")
@@ -150,7 +151,7 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_output(
     assert "other options" in error_of(refused, 2)
     other = write_lines(tmp_path / "other", 401)
     refused = dragoman(
-        "translate", "--file", other, *asked[3:], "--output", output, "--resume", environment=at
+        "translate", "--file", other, *more, "--output", output, "--resume", environment=at
     )
     assert "another text" in error_of(refused, 2)
     assert partial.read_bytes() == done[:-3]
@@ -287,8 +288,8 @@ def test_tls_and_keys(tmp_path: Path) -> None:
     def run(address: str, roots: Path, *more: str) -> subprocess.CompletedProcess[bytes]:
         # Its name is that of the certificate; the system says who that is, in numbers.
         name = f"localhost:{address.rpartition(':')[2]}"
-        asked = ("models", "--json", "--address", name, "--root-certificates", roots, *more)
-        return dragoman(*asked)
+        trusted = ("--root-certificates", roots)
+        return dragoman("models", "--json", "--address", name, *trusted, *more)
 
     secured = settings_for(MODEL, tls_certificate=certificate, tls_key=key, keys=keys)
     with serving(secured) as running:

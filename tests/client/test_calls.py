@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from grpc import StatusCode
@@ -34,7 +34,13 @@ from support import MODEL
 from support.client_servers import KEY, make_certificate, nobody
 from support.service_running import Running, held, serving, settings_for, wait_until
 
-PT: dict[str, str] = {"source": "en", "target": "pt"}
+
+class Languages(TypedDict):
+    source: str
+    target: str
+
+
+PT: Languages = {"source": "en", "target": "pt"}
 ONCE = Retries(attempts=1)
 
 
@@ -213,10 +219,10 @@ def test_a_timeout_is_told_from_other_errors(running: Running) -> None:
         lambda client: client.score([("a", None)]),
         lambda client: client.score([("a", "\ud83d")]),
         lambda client: client.translate("Hello.", options=Options(beam_size=-1)),
-        lambda client: client.translate("Hello.", options=Options(beam_size="4")),
+        lambda client: client.translate("Hello.", options=Options(beam_size="4")),  # type: ignore[arg-type]
         lambda client: client.translate("Hello.", options=Options(target_prefix="\ud83d")),
         lambda client: client.translate("Hello.", options=Options(suppressed_pieces="ab")),
-        lambda client: client.translate("Hello.", options=Options(suppressed_pieces=[1])),
+        lambda client: client.translate("Hello.", options=Options(suppressed_pieces=[1])),  # type: ignore[list-item]
         lambda client: client.translate("Hello.", options=Options(sampling=Sampling(seed=-1))),
     ],
 )

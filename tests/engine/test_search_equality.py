@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 import torch
 
-from dragoman_server.bundle.reading import Bundle
+from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.translator import Translator
 from dragoman_server.runtime import reference_search, scoring
@@ -28,7 +28,7 @@ Found = list[list[tuple[tuple[int, ...], float, float]]]
 
 
 @cache
-def bundle_of(seed: int, ends_in_beam: bool) -> Bundle:
+def bundle_of(seed: int, ends_in_beam: bool) -> UncheckedBundle:
     bundle = graph_bundle(tiny_model(seed=seed))
     return replace(bundle, manifest=replace(bundle.manifest, ends_in_beam=ends_in_beam))
 

@@ -455,7 +455,12 @@ print(resident() - before - manifest.cache_bytes_per_row)
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_memory_is_that_of_the_weights(precision: str, tmp_path: Path) -> None:
     """Weights are held once, whichever graphs share them; measured where they are what counts."""
-    sizes = {"width": 512, "heads": 8, "feed_forward": 2048, "tied_embeddings": "all"}
+    sizes: dict[str, Any] = {
+        "width": 512,
+        "heads": 8,
+        "feed_forward": 2048,
+        "tied_embeddings": "all",
+    }
     model = tiny_model(vocabulary=32_000, **sizes, encoder_layers=6, decoder_layers=3)
     bundle = write_unverified(model, tmp_path, precision, calibration=[[7, 8, 9]])
     (tmp_path / "manifest.json").write_text(bundle.manifest.to_json())

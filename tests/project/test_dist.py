@@ -54,8 +54,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     if not BUILDER.exists():
         pytest.skip(f"{BUILDER.relative_to(ROOT)} is not there: `make dist` makes it")
     directory = tmp_path_factory.mktemp("dist")
-    build = [BUILDER, "-m", "build", "--no-isolation", "--outdir", directory, ROOT]
-    subprocess.run(build, check=True, capture_output=True, timeout=PATIENCE_S)
+    build: list[str | Path] = [BUILDER, "-m", "build", "--no-isolation"]
+    subprocess.run(
+        [*build, "--outdir", directory, ROOT], check=True, capture_output=True, timeout=PATIENCE_S
+    )
     (wheel,), (sdist,) = directory.glob("*.whl"), directory.glob("*.tar.gz")
     return Distributions(wheel, sdist)
 
@@ -105,7 +107,8 @@ def installed(built: Distributions, tmp_path_factory: pytest.TempPathFactory) ->
         timeout=PATIENCE_S,
     )
     python = environment / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python]
+    pip += ["--disable-pip-version-check"]
     install = [*pip, "install", "--quiet", "--no-deps", "--no-index", built.wheel]
     subprocess.run(install, check=True, timeout=PATIENCE_S)
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"

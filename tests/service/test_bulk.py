@@ -117,13 +117,14 @@ def test_an_item_takes_over_what_it_does_not_say(running: Running) -> None:
 
 
 def test_an_item_that_fails_does_not_disturb_the_others(running: Running) -> None:
-    good = {"text": "Hello.", "model": "en-pt"}
+    whole = pb.Options(overlong=pb.OVERLONG_POLICY_ERROR)
+    good: dict[str, Any] = {"text": "Hello.", "model": "en-pt"}
     items = [
         Item(id="good", **good),
         Item(id="model", **good | {"model": "nowhere"}),
         Item(id="languages", text="Hello.", source_language="pt", target_language="en"),
         Item(id="option", **good, options=pb.Options(beam_size=99)),
-        Item(id="long", **good | {"text": "word " * 300}, options=pb.Options(overlong=2)),
+        Item(id="long", **good | {"text": "word " * 300}, options=whole),
         Item(id="also good", **good, options=pb.Options()),
         Item(id="empty", **good | {"text": ""}),
         Item(id="", **good),

@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 from dragoman_server.grpc_api.health import Health
+from dragoman_server.grpc_api.listener import GrpcListener
 from support.service_running import (
     PATIENCE,
     Running,
@@ -127,7 +128,9 @@ def test_a_watcher_that_was_slow_is_told_the_newest() -> None:
 
 
 def test_watchers_leave_nothing_behind(running: Running) -> None:
-    changed = running.server.listeners[0].health._changed
+    (listener,) = running.server.listeners
+    assert isinstance(listener, GrpcListener)
+    changed = listener.health._changed
     for _ in range(20):
         watcher = Watcher(running)
         assert watcher.next() == Response.SERVING

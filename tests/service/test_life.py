@@ -7,10 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 import pytest
@@ -216,7 +215,7 @@ def test_an_engine_that_dies_fails_its_callers_and_ends_the_server(
         calls = [running.stub.Translate.future(request, timeout=PATIENCE) for _ in range(5)]
         wait_until(lambda: running.engine.waiting_requests > 0 and running.engine.running > 0)
 
-        def die(*args: object) -> None:
+        def die(lane: int, now: float, pace: float = 0.0) -> NoReturn:
             raise MemoryError
 
         running.engine._scheduler.assign = die  # type: ignore[method-assign]
@@ -228,7 +227,7 @@ def test_an_engine_that_dies_fails_its_callers_and_ends_the_server(
 
 
 @pytest.fixture
-def slow_bundle(tmp_path: Path) -> Iterator[Path]:
+def slow_bundle(tmp_path: Path) -> Path:
     """Its manifest is a pipe that nobody writes to: it can't be read."""
     path = variant(tmp_path, "slow")
     (path / "manifest.json").unlink()

@@ -4,6 +4,8 @@ import re
 import time
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import grpc
 import pytest
@@ -38,7 +40,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def made_up(number: int) -> pb.TranslateBulkRequest:
     """No two are alike, and none is known."""
-    fields = (
+    fields: tuple[dict[str, Any], ...] = (
         {"model": f"model-{number}"},
         {"source_language": f"x-{number}", "target_language": f"x-{number}"},
         {"source_language": "en", "target_language": f"pt-x-{number:08d}", "model": f"m{number}"},
@@ -57,10 +59,10 @@ def test_series_stay_the_same_under_ten_thousand_made_up_names(running: Running)
         assert pb.TranslateBulkResponse.FromString(answer).HasField("error")
     for number in range(100):
         item = made_up(number)
-        refusal(lambda i=item: running.stub.GetModel(pb.GetModelRequest(model=f"model-{i.id}")))
+        refusal(partial(running.stub.GetModel, pb.GetModelRequest(model=f"model-{item.id}")))
         metadata = [("x-request-id", f"id-{number}"), (f"x-{number}", "y")]
         request = pb.TranslateRequest(texts=["a"], model=f"m{number}")
-        refusal(lambda r=request, m=metadata: running.stub.Translate(r, metadata=m))
+        refusal(partial(running.stub.Translate, request, metadata=metadata))
         with pytest.raises(grpc.RpcError):
             running.channel.unary_unary(f"/dragoman.v1.TranslationService/Call{number}")(b"")
     assert running.translate("Hello.", model="second")

@@ -7,9 +7,9 @@ import pytest
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Report
 from dragoman_server.service.settings import Limits
+from support.engine_reports import Gate
 from support.service_running import (
     PATIENCE,
-    Gate,
     Running,
     few_rows,
     refusal,
@@ -145,10 +145,10 @@ def test_what_was_admitted_is_not_refused_when_it_is_done_again(
         call = running.stub.Translate.future(request, timeout=PATIENCE)
         before.wait()
         others = []
-        for number in range(2):  # as many as there are rows
-            other = pb.TranslateRequest(texts=["Hello."])
+        other = pb.TranslateRequest(texts=["Hello."])
+        for _ in range(2):  # as many as there are rows
             others.append(running.stub.Translate.future(other, timeout=PATIENCE))
-            wait_until(lambda n=number: engine.waiting_requests == n + 1)
+            wait_until(lambda: engine.waiting_requests == len(others))
         assert refusal(lambda: running.stub.Translate(other)).reason == "QUEUE_FULL"
         before.open()
         wait_until(lambda: call.done() or bool(room._waiters), "the second attempt")

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def test_a_clients_limit_is_its_own(running: Running) -> None:
         calls = [running.stub.Translate.future(HELLO, **bearer(ALICE)) for _ in range(2)]
         wait_until(lambda: running.server.calls.under_way == 2)
         for key in (ALICE, f"{ALICE}-the-next-one"):  # one client, with two keys
-            found = refusal(lambda t=key: running.stub.Translate(HELLO, **bearer(t)))
+            found = refusal(partial(running.stub.Translate, HELLO, **bearer(key)))
             assert found.reason == "TOO_MANY_CALLS"
         assert running.stub.Translate(HELLO, **bearer(BOB)).translations
     assert all(call.result(PATIENCE).translations for call in calls)

@@ -211,7 +211,7 @@ def test_a_file_that_is_not_there_is_refused(read: Read, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", [f.name for f in fields(Limits)])
 @pytest.mark.parametrize("value", [0, -1, math.nan])
-def test_a_limit_is_at_least_1(name: str, value: float) -> None:
+def test_a_limit_is_at_least_1(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"^{name} is {value}: it must be at least 1"):
         Limits(**{name: value})
 

@@ -1,6 +1,7 @@
 """Tokens that have no spelling: a source word takes their place, or they are left out."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -34,7 +35,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield server
 
 
-def plain(**more: object) -> pb.Options:
+def plain(**more: Any) -> pb.Options:
     """What the model wrote, and nothing else that changes it."""
     return pb.Options(keep_untranslatable=False, mend=False, **more)
 

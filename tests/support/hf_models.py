@@ -4,6 +4,7 @@ that SentencePiece learnt from made-up text."""
 import io
 import json
 import random
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -211,7 +212,9 @@ def save_marian(
         ids = {p: n for n, p in enumerate(["</s>", "<unk>", *pieces, "<pad>"])}
         (path / name).write_text(json.dumps(ids))
     tokenizer = MarianTokenizer(
-        *(str(path / name) for name in ("source.spm", "target.spm", "vocab.json")),
+        source_spm=str(path / "source.spm"),
+        target_spm=str(path / "target.spm"),
+        vocab=str(path / "vocab.json"),
         target_vocab_file=str(path / "target_vocab.json") if separate else None,
         separate_vocabs=separate,
         source_lang="en",
@@ -260,3 +263,10 @@ def save_m2m100(
     torch_model.save_pretrained(path)
     tokenizer.save_pretrained(path)
     return torch_model, tokenizer
+
+
+FAMILIES: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "marian": save_marian,
+    "m2m100": save_m2m100,
+}
+"""What saves a model of each family; returns the model and its tokenizer."""

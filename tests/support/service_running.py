@@ -26,6 +26,7 @@ from dragoman_server.engine.core import Report
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.grpc_api.listener import GrpcListener
+from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.server import Server
 from dragoman_server.service.settings import Limits, ServerSettings
 from support import MODEL, engine_reports
@@ -118,11 +119,15 @@ class Running:
     def wait_until_idle(self) -> None:
         """Nothing is left of any call: no row, no place in a queue, no work to wait for."""
         for model in self.server.models:
-            engine, works = model.dispatcher.engine, model.dispatcher._works
-            wait_until(lambda e=engine: not (e.waiting or e.running or e.used_rows), "free rows")
-            wait_until(lambda w=works: not w, "the end of all works")
+            _wait_until_free(model.dispatcher)
         calls = self.server.calls
         wait_until(lambda: not (calls.under_way or calls._streams), "the end of all calls")
+
+
+def _wait_until_free(dispatcher: Dispatcher) -> None:
+    engine, works = dispatcher.engine, dispatcher._works
+    wait_until(lambda: not (engine.waiting or engine.running or engine.used_rows), "free rows")
+    wait_until(lambda: not works, "the end of all works")
 
 
 def scrape(address: str) -> dict[str, float]:

@@ -33,7 +33,7 @@ JOINT = TokenizerPair(TRAINED["unigram"], TRAINED["unigram"])
 APART = TokenizerPair(TRAINED["unigram"], TRAINED["bpe"])
 SOURCES = [JOINT.source.encode(text) for text in TEXTS]
 LIMITS = [default_limit(len(source), 40) for source in SOURCES]
-CLASSES = {"marian": MarianMTModel, "m2m_100": M2M100ForConditionalGeneration}
+CLASSES: dict[str, Any] = {"marian": MarianMTModel, "m2m_100": M2M100ForConditionalGeneration}
 POST: list[dict[str, Any]] = [
     {"norm": "post", "tied_embeddings": "all", "activation": "relu"},
     {"norm": "post", "tied_embeddings": "target", "activation": "swish", "output_bias": True},

@@ -53,7 +53,7 @@ SAVE: dict[str, Callable[..., Any]] = {
 }
 
 
-class SameRules(LogitsProcessor):  # type: ignore[misc]
+class SameRules(LogitsProcessor):
     """No padding, probabilities of the rest, and at the limit the end at its own price."""
 
     def __init__(self, pad: int, end: int, longest: int) -> None:

@@ -15,10 +15,9 @@ from dragoman_client import Client, Options
 from dragoman_export.errors import ExportError
 from dragoman_export.hf_commands import import_hf
 from dragoman_server.bundle.reading import read_bundle
-from support.hf_models import save_m2m100, save_marian, sentences
+from support.hf_models import FAMILIES, sentences
 from support.service_running import few_rows, serving, settings_for
 
-FAMILIES = {"marian": save_marian, "m2m100": save_m2m100}
 PLAIN = Options(split_sentences=False, keep_untranslatable=False, mend=False)
 SOURCES = [" ".join(re.findall(r"\w+", text)) for text in sentences(16, seed=11)]
 REFERENCES = [" ".join(reversed(text.split())) for text in SOURCES]

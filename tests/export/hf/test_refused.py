@@ -33,7 +33,7 @@ def edit(file: Path, **changes: Any) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
-def weights(change: Callable[[dict[str, torch.Tensor]], None]) -> Callable[[Path], None]:
+def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         held = load_file(path / "model.safetensors")
         change(held)
@@ -151,7 +151,7 @@ def test_pickled_weights_in_parts_are_the_same_model(
     held = load_file(tmp_path / "hf" / "model.safetensors")
     (tmp_path / "hf" / "model.safetensors").unlink()
     names = sorted(held)
-    places = {}
+    places: dict[str, str] = {}
     for part in (0, 1):
         file = f"pytorch_model-{part}.bin"
         torch.save({name: held[name].clone() for name in names[part::2]}, tmp_path / "hf" / file)

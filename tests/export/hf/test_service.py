@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +20,10 @@ from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
 from dragoman_training.data.text.corpus import Pair
 from support.bundles import ignore
-from support.hf_models import save_m2m100, save_marian, sentences
+from support.hf_models import FAMILIES, sentences
 from support.service_running import Running, few_rows, refusal, serving, settings_for
 
 TEXTS = ["".join(c for c in t if c.isalpha() or c == " ") for t in sentences(8, seed=11)]
-FAMILIES = {"marian": save_marian, "m2m100": save_m2m100}
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +70,15 @@ def test_the_languages_of_a_request_pick_the_tokens(
     running: Running, directory: Path, name: str, source: str, target: str
 ) -> None:
     _, expected = translated(directory, name, source, target)
-    languages = {"source": source, "target": target, "model": name}
     plain = Options(
         split_sentences=False, keep_untranslatable=False, mend=False, replace_unknown=False
     )
     with Client(running.server.address) as client:
-        found = client.translate_batch(TEXTS, **languages, options=plain)
+        found = client.translate_batch(
+            TEXTS, source=source, target=target, model=name, options=plain
+        )
         assert [each.text for each in found] == expected
-        stream = client.stream(TEXTS[0], **languages, options=plain)
+        stream = client.stream(TEXTS[0], source=source, target=target, model=name, options=plain)
         assert "".join(stream) == expected[0]
 
 
@@ -116,7 +117,7 @@ def test_another_language_is_another_translation(running: Running, directory: Pa
 
 
 def test_a_language_that_has_to_be_given_is_asked_for(running: Running) -> None:
-    def asks(**fields: str) -> tuple[str, str]:
+    def asks(**fields: Any) -> tuple[str, str]:
         request = pb.TranslateRequest(texts=["casa"], **fields)
         found = refusal(lambda: running.stub.Translate(request))
         return found.reason, next(iter(found.fields), "")

@@ -40,7 +40,9 @@ def test_marian_with_the_token_of_a_language(tmp_path: Path) -> None:
         origin = read_origin(tmp_path, ImportSettings(target_languages=[tag]))
         assert encoded(origin) == expected(tokenizer, [f"{token} {text}" for text in STRINGS])
     assert isinstance(origin.target, MappedVocabulary)
-    assert origin.target.decode([tokenizer.convert_tokens_to_ids(">>por<<"), 0]) == ""
+    portuguese = tokenizer.convert_tokens_to_ids(">>por<<")
+    assert isinstance(portuguese, int)
+    assert origin.target.decode([portuguese, 0]) == ""
 
 
 @pytest.mark.parametrize("separate", [False, True])

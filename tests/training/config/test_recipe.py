@@ -6,7 +6,7 @@ import pytest
 
 from dragoman_training.config.recipe import load_recipe, recipe_from_dict
 from dragoman_training.errors import RecipeError
-from dragoman_training.models.settings import PRESETS
+from dragoman_training.models.settings import PRESETS, TransformerSettings
 
 MINIMAL = """
 [data]
@@ -26,6 +26,7 @@ def minimal(tmp_path: Path) -> Path:
 
 def test_defaults_are_the_papers_base_model(minimal: Path) -> None:
     recipe = load_recipe(minimal, [])
+    assert isinstance(recipe.model, TransformerSettings)
     assert (recipe.model.width, recipe.model.heads, recipe.model.encoder_layers) == (512, 8, 6)
     assert recipe.data.train_source == ("a.en", "b.en.gz")
     assert recipe.training.learning_rate is None
@@ -33,6 +34,7 @@ def test_defaults_are_the_papers_base_model(minimal: Path) -> None:
 
 def test_preset_is_a_start_for_other_settings(minimal: Path) -> None:
     recipe = load_recipe(minimal, ["model.preset=big", "model.dropout=0.2"])
+    assert isinstance(recipe.model, TransformerSettings)
     assert (recipe.model.width, recipe.model.dropout) == (1024, 0.2)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman_training.config.data_settings import CorpusSettings
+from dragoman_training.config.data_settings import CorpusSettings, ValidationText
 from dragoman_training.config.recipe import load_recipe
 from support import ROOT
 from support.corpora import numbered
@@ -57,7 +57,8 @@ def directory(tmp_path: Path) -> Path:
     (tmp_path / "several.toml").write_text(recipe_in("Several corpora"))
     recipe = load_recipe(tmp_path / "several.toml", [])
     pairs = [(f"{source} with Tom", f"{target} com Tom") for source, target in numbered(0, 120)]
-    for text in (*recipe.data.corpora, *recipe.data.validation):
+    texts: list[CorpusSettings | ValidationText] = [*recipe.data.corpora]
+    for text in [*texts, *recipe.data.validation]:
         for files, side in ((text.source, 0), (text.target, 1)):
             for name in files:
                 write(tmp_path / "text" / name, [pair[side] for pair in pairs])

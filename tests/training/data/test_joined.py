@@ -149,7 +149,7 @@ TOKENIZERS = {
     **{
         f"{kind} {normalization}": train_tokenizer(
             SENTENCES,
-            TokenizerSettings(kind=kind, vocabulary=320, normalization=normalization),  # type: ignore[arg-type]
+            TokenizerSettings(kind=kind, vocabulary=320, normalization=normalization),
             seed=1,
         )
         for kind in ("unigram", "bpe")

@@ -95,7 +95,7 @@ def test_counting_in_chunks_is_counting(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("field", "value"), [("weight", -1.0), ("count", 0), ("min_dice", 0.0), ("min_dice", 1.5)]
 )
-def test_settings_that_make_no_sense_are_refused(field: str, value: float) -> None:
+def test_settings_that_make_no_sense_are_refused(field: str, value: Any) -> None:
     with pytest.raises(ValueError, match=field):
         WordSettings(**{field: value})
 

@@ -45,4 +45,5 @@ def test_gradient_is_the_mask() -> None:
     x = torch.ones(10, 10, requires_grad=True)
     y = Dropout(0.5).train()(x)
     y.sum().backward()
+    assert x.grad is not None
     assert torch.equal(x.grad, y.detach())

@@ -41,4 +41,5 @@ def test_grid_gradients_are_zero_at_padding() -> None:
     layout = Layout.of(torch.tensor([2, 4]))
     grid = torch.randn(2, 4, 3, requires_grad=True)
     layout.pack(grid).sum().backward()
+    assert grid.grad is not None
     assert torch.equal(grid.grad[..., 0], layout.real_BL.float())

@@ -71,7 +71,7 @@ def tiny(
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:  # fresh biases are zero: a mix-up would go unseen
-                parameter += 0.2 * torch.randn(parameter.shape)
+                parameter.add_(0.2 * torch.randn(parameter.shape))
         model.projection.weight.mul_(6.0)
     return model.eval()
 
@@ -501,8 +501,8 @@ def test_a_run_goes_on_exactly(tmp_path: Path, attention: str) -> None:
 def test_bfloat16_follows_float32(tmp_path: Path, attention: str) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(RECIPE.replace("ATTENTION", attention))
-    settings = ("training.max_steps=6", "training.log_every=1", "toy.train=400", "model.layers=2")
-    settings += ("training.warmup_steps=5",)
+    settings = ["training.max_steps=6", "training.log_every=1", "toy.train=400", "model.layers=2"]
+    settings += ["training.warmup_steps=5"]
     assert train(recipe, tmp_path / "plain", *settings)[0] == 0
     code, _, stderr = train(recipe, tmp_path / "other", *settings, "training.precision=bfloat16")
     assert code == 0, stderr

@@ -1,6 +1,7 @@
 """The model against PyTorch's own, and what must hold of any Transformer."""
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from dragoman_training.models.attention import (
     ScaledDotProductAttention,
     record_attention,
 )
-from dragoman_training.models.layers import EncoderLayer, Residual
+from dragoman_training.models.layers import EncoderLayer, FeedForward, Residual
 from dragoman_training.models.settings import PRESETS, TransformerSettings
 from dragoman_training.models.transformer import Transformer
 from support.models import LENGTHS, TARGET_LENGTHS, VOCABULARY, grid, tiny_model
@@ -35,7 +36,11 @@ def torch_twin(model: Transformer) -> nn.Transformer:
     """``torch.nn.Transformer`` with the weights of ours."""
     s = model.settings
     sizes = (s.width, s.heads, s.feed_forward, 0.0)
-    kind = {"activation": s.activation, "batch_first": True, "norm_first": s.norm == "pre"}
+    kind: dict[str, Any] = {
+        "activation": s.activation,
+        "batch_first": True,
+        "norm_first": s.norm == "pre",
+    }
     twin = nn.Transformer(
         *sizes[:2],
         custom_encoder=nn.TransformerEncoder(
@@ -67,6 +72,7 @@ def torch_twin(model: Transformer) -> nn.Transformer:
         itertools.chain(twin.encoder.layers, twin.decoder.layers),
         strict=True,
     ):
+        assert isinstance(ours.feed_forward, FeedForward)
         theirs.linear1.load_state_dict(ours.feed_forward.widen.state_dict())
         theirs.linear2.load_state_dict(ours.feed_forward.narrow.state_dict())
     if s.norm == "pre":
@@ -86,7 +92,7 @@ def test_equals_torch_nn_transformer(norm: str, activation: str) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
-                parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+                parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
     twin = torch_twin(model)
     source, target = grid(LENGTHS, 1), grid(TARGET_LENGTHS, 2)
     padding = source == 0
@@ -119,7 +125,7 @@ def test_equals_torch_nn_transformer(norm: str, activation: str) -> None:
     ],
     ids=str,
 )
-def test_a_sentence_does_not_feel_the_padding_of_others(architecture: dict[str, object]) -> None:
+def test_a_sentence_does_not_feel_the_padding_of_others(architecture: dict[str, Any]) -> None:
     model = tiny_model(**architecture)
     source, target = grid(LENGTHS, 1), grid(TARGET_LENGTHS, 2)
     with torch.no_grad():
@@ -155,6 +161,7 @@ def test_gradients_do_not_reach_later_tokens() -> None:
     model(source, LENGTHS[:1], grid(torch.tensor([8]), 2))[0, 4].sum().backward(
         inputs=[embedded[0]]
     )
+    assert embedded[0].grad is not None
     reached = embedded[0].grad.abs().sum(1) > 0
     assert reached.tolist() == [True] * 5 + [False] * 3
 

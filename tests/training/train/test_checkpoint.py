@@ -128,7 +128,8 @@ def test_average_is_the_mean_of_weights(tmp_path: Path) -> None:
         checkpoint_of(model).save(path)
     mean = average(paths)
     for name, tensor in mean.items():
-        expected = sum(weights_of(m)[name].double() for m in models) / 3
+        parts = (weights_of(model)[name].double() for model in models)
+        expected = sum(parts, torch.zeros((), dtype=torch.float64)) / 3
         assert torch.equal(tensor, expected.float())
     for name, tensor in average(paths[:1]).items():
         assert torch.equal(tensor, weights_of(models[0])[name])

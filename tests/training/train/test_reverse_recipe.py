@@ -66,7 +66,9 @@ def assert_picture(png: Path, least: int) -> None:
     """It has its size and is not blank; its twin is well-formed SVG."""
     with Image.open(png) as image:
         assert min(image.size) > least
-        assert len(image.convert("RGB").getcolors(1 << 24)) > 50
+        colours = image.convert("RGB").getcolors(1 << 24)
+        assert colours is not None
+        assert len(colours) > 50
     root = ET.parse(png.with_suffix(".svg")).getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(recipe: Path, tmp_path:
     assert train(recipe, whole, *settings)[0] == 0
     for step in (9, 21):
         process = start("train", recipe, "--output", stopped, "--set", *settings)
-        assert wait_until(lambda step=step: checkpoint_after(stopped, step), process)
+        assert wait_until(partial(checkpoint_after, stopped, step), process)
         process.send_signal(signal.SIGTERM)
         assert finish(process)[0] == 143
     assert train(recipe, stopped, *settings)[0] == 0
@@ -109,8 +110,8 @@ def test_two_processes_follow_one(recipe: Path, tmp_path: Path) -> None:
     sets = [part for setting in settings for part in ("--set", setting)]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     subprocess.run(
-        [*torchrun, "--nproc-per-node", "2", "-m", *DRAGOMAN[2:], "train", recipe, "--output", two]
-        + sets,
+        [*torchrun, "--nproc-per-node", "2", "-m", *DRAGOMAN[2:], "train"]
+        + [str(recipe), "--output", str(two), *sets],
         check=True,
         capture_output=True,
         timeout=300,
@@ -326,8 +327,8 @@ def test_cuda_is_not_replaced_by_the_cpu(recipe: Path, tmp_path: Path) -> None:
 
 def test_early_stopping_ends_a_run_that_no_longer_improves(recipe: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    settings = ("training.max_steps=1000", "training.learning_rate=1e-9", "validation.every=2")
-    settings += ("validation.patience=3", "validation.metric=bleu", "checkpoints.average_of=best")
+    settings = ["training.max_steps=1000", "training.learning_rate=1e-9", "validation.every=2"]
+    settings += ["validation.patience=3", "validation.metric=bleu", "checkpoints.average_of=best"]
     assert train(recipe, run, *settings)[0] == 0
     assert len(losses(run)) < 100
     validations = [r for r in metrics(run) if r["kind"] == "validation"]

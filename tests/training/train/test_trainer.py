@@ -134,7 +134,7 @@ def trained(recipe: Recipe, data: PreparedData, updates: int) -> Trainer:
     return trainer
 
 
-def logits_and_labels(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
+def logits_and_labels(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Of every real target position: [N, V] and [N]."""
     logits_BTV = model(
         batch.source_BS, batch.source_lengths_B, batch.input_BT, batch.target_lengths_B
@@ -147,7 +147,7 @@ def logits_and_labels(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]
 class ByHand:
     """The trainer's updates in plain PyTorch, with no part of it but the model and the batches."""
 
-    def __init__(self, recipe: Recipe, data: PreparedData, model: Transformer) -> None:
+    def __init__(self, recipe: Recipe, data: PreparedData, model: nn.Module) -> None:
         self.recipe = recipe
         self.settings = settings = recipe.training
         self.model = copy.deepcopy(model).train()
@@ -444,7 +444,7 @@ def test_a_loss_that_is_no_number_stops_before_the_weights_change(
 class Poison:
     """Turns the gradient of one parameter into no number, while it is on."""
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self.on = True
         parameter = model.get_parameter("decoder.0.feed_forward.widen.bias")
         parameter.register_hook(lambda grad: grad * torch.nan if self.on else grad)

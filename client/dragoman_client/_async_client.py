@@ -1,7 +1,7 @@
 """The client for programs with an event loop. It mirrors ``_client``, which a test checks."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -9,11 +9,11 @@ import grpc
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client import _results
-from dragoman_client._async_many import AsyncMany
 from dragoman_client._base import ClientBase
+from dragoman_client._bulk.tasks import AsyncMany
 from dragoman_client._connection import TLS, open_async_channels
 from dragoman_client._errors import CallError
-from dragoman_client._messages import RequestBuilder
+from dragoman_client._messages import RequestBuilder, check_many
 from dragoman_client._options import Options
 from dragoman_client._results import Model, Score, Translation
 from dragoman_client._retries import Retries
@@ -103,7 +103,7 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         options: Options | None = None,
         timeout: float | None = None,
         ended: Callable[[Translation], None] | None = None,
-    ) -> AsyncIterator[str]:
+    ) -> AsyncGenerator[str, None]:
         """Yield pieces of the translation as they come; together they are the translation.
 
         ``ended`` is called with the whole translation, with score and counts, after the last piece.
@@ -139,18 +139,20 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         target: str | None = None,
         model: str | None = None,
         options: Options | None = None,
-        window: int = 256,
-    ) -> AsyncIterator[Translation | CallError]:
+        window: int | None = None,
+    ) -> AsyncGenerator[Translation | CallError, None]:
         """Translate any number of texts, and yield the results in their order.
 
-        At most ``window`` texts are under way. A text that fails gives its error in its place, and
-        the others go on. A server that goes away is waited for, or another one asked; nothing is
-        lost or comes twice. ``texts`` is
+        Several addresses share the work: each gets texts in proportion to how fast it answers. A
+        server that goes away is waited for, while the others go on with its texts; nothing is lost
+        or comes twice. A text that fails gives its error in its place.
+
+        At most ``window`` texts are under way, 256 for each address where it is None. ``texts`` is
         read as far ahead as the window.
         """
         builder = RequestBuilder(source, target, model, options)
-        many = AsyncMany(texts, builder, window, self._retries)
-        return many.results(self._open_bulk)
+        check_many(texts, window)
+        return AsyncMany(texts, self._work(builder, window), self._open_bulk).results()
 
     async def score(
         self,

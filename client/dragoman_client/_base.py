@@ -5,10 +5,14 @@ from collections.abc import Callable
 from typing import Any, Generic
 
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
+from dragoman_client._bulk.work import Work
 from dragoman_client._connection import HEALTH, TLS, C, Channels, Endpoint, checked_timeout
 from dragoman_client._errors import CallError, TimedOutError
+from dragoman_client._messages import RequestBuilder
 from dragoman_client._retries import Retries
 
+_WINDOW = 256
+"""Texts that are under way for each address, where ``translate_many`` is not told otherwise."""
 _SERVING = b"\x08\x01"
 """grpc.health.v1.HealthCheckResponse with status SERVING, without a package for two messages."""
 
@@ -32,10 +36,17 @@ class ClientBase(Generic[C]):
     def _stub(self) -> TranslationServiceStub:
         return TranslationServiceStub(self._channels.next())
 
-    def _open_bulk(self, requests: Any) -> Any:
+    def _work(self, builder: RequestBuilder, window: int | None) -> Work:
+        """Return the state of a bulk call, whose streams go to all addresses."""
+        addresses = len(self._channels.endpoint.addresses)
+        size = _WINDOW * addresses if window is None else window
+        return Work(builder, size, addresses, self._retries)
+
+    def _open_bulk(self, address: int, requests: Any) -> Any:
         """Begin a bulk stream. It has no deadline, and fails at once where no server is there."""
         metadata = self._channels.endpoint.metadata()
-        return self._stub().TranslateBulk(requests, metadata=metadata, wait_for_ready=False)
+        stub = TranslationServiceStub(self._channels.at(address))
+        return stub.TranslateBulk(requests, metadata=metadata, wait_for_ready=False)
 
     def _check_health(self, timeout: float | None) -> Any:
         """Ask a server for its health; the answer is for ``_is_serving``."""

@@ -1,7 +1,7 @@
 """The client for programs without an event loop. ``_async_client`` mirrors it."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -10,10 +10,10 @@ import grpc
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client import _results
 from dragoman_client._base import ClientBase
+from dragoman_client._bulk.threads import Many
 from dragoman_client._connection import TLS, open_channels
 from dragoman_client._errors import CallError
-from dragoman_client._many import Many
-from dragoman_client._messages import RequestBuilder
+from dragoman_client._messages import RequestBuilder, check_many
 from dragoman_client._options import Options
 from dragoman_client._results import Model, Score, Translation
 from dragoman_client._retries import Retries
@@ -102,7 +102,7 @@ class Client(ClientBase[grpc.Channel]):
         options: Options | None = None,
         timeout: float | None = None,
         ended: Callable[[Translation], None] | None = None,
-    ) -> Iterator[str]:
+    ) -> Generator[str, None, None]:
         """Yield pieces of the translation as they come; together they are the translation.
 
         ``ended`` is called with the whole translation, with score and counts, after the last piece.
@@ -138,18 +138,20 @@ class Client(ClientBase[grpc.Channel]):
         target: str | None = None,
         model: str | None = None,
         options: Options | None = None,
-        window: int = 256,
-    ) -> Iterator[Translation | CallError]:
+        window: int | None = None,
+    ) -> Generator[Translation | CallError, None, None]:
         """Translate any number of texts, and yield the results in their order.
 
-        At most ``window`` texts are under way. A text that fails gives its error in its place, and
-        the others go on. A server that goes away is waited for, or another one asked; nothing is
-        lost or comes twice. ``texts`` is
+        Several addresses share the work: each gets texts in proportion to how fast it answers. A
+        server that goes away is waited for, while the others go on with its texts; nothing is lost
+        or comes twice. A text that fails gives its error in its place.
+
+        At most ``window`` texts are under way, 256 for each address where it is None. ``texts`` is
         read in a thread of its own, as far ahead as the window.
         """
         builder = RequestBuilder(source, target, model, options)
-        many = Many(texts, builder, window, self._retries)
-        return many.results(self._open_bulk)
+        check_many(texts, window)
+        return Many(texts, self._work(builder, window), self._open_bulk).results()
 
     def score(
         self,

@@ -3,7 +3,7 @@
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -108,18 +108,25 @@ class Channels(Generic[C]):
         self._open_one = open_one
         self._opening = threading.Lock()
         self._opened: list[C] = []
-        self._turns: Iterator[C] = iter(())
+        self._turns = itertools.count()
         self._is_closed = False
 
     def next(self) -> C:
         """Return the channel whose turn it is."""
         with self._opening:
-            if self._is_closed:
-                raise ConfigurationError("the client is closed")
-            if not self._opened:
-                self._opened = [self._open_one(address) for address in self.endpoint.addresses]
-                self._turns = itertools.cycle(self._opened)
-            return next(self._turns)
+            return self._open()[next(self._turns) % len(self._opened)]
+
+    def at(self, number: int) -> C:
+        """Return the channel to the address of this number."""
+        with self._opening:
+            return self._open()[number]
+
+    def _open(self) -> list[C]:
+        if self._is_closed:
+            raise ConfigurationError("the client is closed")
+        if not self._opened:
+            self._opened = [self._open_one(address) for address in self.endpoint.addresses]
+        return self._opened
 
     def take_all(self) -> list[C]:
         """Return the channels that are open, to be closed."""

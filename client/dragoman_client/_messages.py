@@ -95,10 +95,10 @@ def result(response: pb.TranslateBulkResponse) -> Translation | CallError:
     return translation(response.translation)
 
 
-def check_many(texts: Iterable[str] | AsyncIterable[str], window: int) -> None:
+def check_many(texts: Iterable[str] | AsyncIterable[str], window: int | None) -> None:
     if isinstance(texts, str):
         raise ConfigurationError("texts is one text: give several, or call translate")
-    if window < 1:
+    if window is not None and window < 1:
         raise ConfigurationError(f"window is {window}: it must be at least 1")
 
 

@@ -5,9 +5,9 @@ import os
 import subprocess
 import sys
 import typing
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType
 
 import pytest
 
@@ -53,10 +53,11 @@ def in_sync(annotation: typing.Any) -> typing.Any:
     if annotation is AsyncClient:
         return Client
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is AsyncIterator:
-        return Iterator[arguments]
-    if AsyncIterable in map(typing.get_origin, arguments):  # takes what the other takes, and more
-        return Iterable[typing.get_args(arguments[0])]
+    if origin is AsyncGenerator:
+        return GenericAlias(Generator, (*arguments, None))
+    if AsyncIterable in [typing.get_origin(each) for each in arguments]:
+        # Takes what the other takes, and more.
+        return GenericAlias(Iterable, typing.get_args(arguments[0]))
     return annotation
 
 

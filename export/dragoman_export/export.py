@@ -114,7 +114,9 @@ def export_bundle(
         if settings.precision != "float16":
             watch("comparing sentences alone and in batches", 0, 1)
             graphs = Graphs(bundle, GraphSettings(rows=RAGGED_ROWS))
-            check_batch_invariance(graphs, sources[:_COMPARED], batches=_COMPARED)
+            check_batch_invariance(
+                graphs, sources[:_COMPARED], batches=_COMPARED, directory=staging
+            )
         # float16 decodes differently on a CPU and on a GPU: float32 is what both are near.
         decider = reference if settings.precision == "float16" else bundle
         graphs = Graphs(decider, GraphSettings(rows=_ROWS))

@@ -9,7 +9,7 @@ import torch
 
 from dragoman_export.errors import VerificationError
 from dragoman_export.progress import Watch
-from dragoman_server.bundle.graph_io import cross_caches
+from dragoman_server.bundle.graph_io import cell_states, cross_caches
 from dragoman_server.runtime.graphs import Graphs
 from dragoman_training.data.batch import pad_sources
 from dragoman_training.data.tokenizer import BEGIN
@@ -130,6 +130,9 @@ def _check_batch(
         ):
             worst = max(worst, _compare(f"decoder.onnx: {name} {at}", ours, theirs))
         tokens = targets_BT[:, step]
+    for name, layer in zip(cell_states(len(state.layers)), state.layers, strict=True):
+        if isinstance(layer.own, torch.Tensor):
+            _compare(f"decoder.onnx: {name}", graphs.cache(name)[:count, 0], layer.own)
     return worst
 
 

@@ -36,21 +36,28 @@ def verify(
 ) -> None:
     """Check a bundle's files, load its graphs, and replay its golden decodings on this machine.
 
+    The golden sentences are decoded alone and side by side: what a sentence gets must not depend
+    on the others.
+
     Example: dragoman verify models/my
     """
     from dragoman_server.bundle.reading import read_bundle
     from dragoman_server.errors import BundleError
+    from dragoman_server.runtime.company_check import alignments_depend_on_company
     from dragoman_server.runtime.golden_check import replay
     from dragoman_server.runtime.graphs import Graphs, GraphSettings
 
     checked = read_bundle(bundle)
     try:
-        settings = GraphSettings(rows=1, device=device)
+        settings = GraphSettings(rows=max(2, len(checked.golden)), device=device)
     except ValueError as error:
         raise BundleError(str(error)) from None
-    worst = replay(checked, Graphs(checked, settings))
+    graphs = Graphs(checked, settings)
+    worst = replay(checked, graphs)
+    depend = alignments_depend_on_company(checked, graphs)
     typer.echo(
         f"{bundle}: {len(checked.manifest.files)} files as the manifest says; "
         f"{len(checked.golden)} golden sentences decoded to the same tokens, "
         f"log-probabilities within {worst:.1e}"
+        + ("; the last bits of alignments depend on the batch on this CPU" if depend else "")
     )

@@ -63,18 +63,24 @@ def open_sessions(bundle: RunnableBundle, device: str, threads: int, spin: bool)
     return Sessions(encoder, decoder, move, listed, weights)
 
 
-def open_session(graph: Path, device: str, threads: int, spin: bool) -> ort.InferenceSession:
+def open_session(
+    graph: Path | bytes, device: str, threads: int, spin: bool, optimized: Path | None = None
+) -> ort.InferenceSession:
     """Open a graph on this device and no other: onnxruntime would fall back to the CPU in silence.
 
-    ``spin`` lets the threads wait for their part of a product by spinning.
+    ``spin`` lets the threads wait for their part of a product by spinning. ``optimized`` is a file
+    to write the graph to as it will be run, for whoever checks its nodes.
     """
     provider = PROVIDERS[device]
     if provider not in ort.get_available_providers():
         raise BundleError(f"device {device}: this onnxruntime has no {provider}")
+    options = _options(threads, spin)
+    if optimized is not None:
+        options.optimized_model_filepath = str(optimized)
     try:
         session = ort.InferenceSession(
             graph,
-            _options(threads, spin),
+            options,
             providers=[provider],
             enable_fallback=0,
             # Fused, the two take several times as long on the CPU.
@@ -82,7 +88,8 @@ def open_session(graph: Path, device: str, threads: int, spin: bool) -> ort.Infe
         )
     except Exception as error:  # onnxruntime has no common class for them
         reason = str(error).splitlines()[0]
-        raise BundleError(f"{graph}: onnxruntime can't load it ({reason})") from None
+        name = graph if isinstance(graph, Path) else "a graph"
+        raise BundleError(f"{name}: onnxruntime can't load it ({reason})") from None
     if session.get_providers()[0] != provider:
         raise BundleError(f"device {device}: onnxruntime fell back to {session.get_providers()[0]}")
     return session

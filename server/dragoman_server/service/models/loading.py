@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.errors import BundleError, ServerError
+from dragoman_server.runtime.company_check import alignments_depend_on_company
 from dragoman_server.runtime.golden_check import replay
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.models.choice import Models
@@ -77,7 +78,14 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
         max_waiting_tokens=limits.max_waiting_tokens,
     )
     dispatcher = Dispatcher(bundle, engine_settings)
-    worst = replay(bundle, dispatcher.engine.lanes[0].graphs)
+    graphs = dispatcher.engine.lanes[0].graphs
+    worst = replay(bundle, graphs)
+    if alignments_depend_on_company(bundle, graphs):
+        log.warning(
+            "%s: on this CPU the last bits of an alignment depend on what else is in the batch; "
+            "translations and scores do not",
+            manifest.name,
+        )
     log.info(
         "%s is loaded and verified",
         manifest.name,

@@ -155,7 +155,7 @@ class Scheduler:
 
         ``pace`` is how long a sentence holds its rows, in seconds for each source token.
         """
-        self._expire(now)
+        self.expire(now)
         assignment = Assignment(self._leaving[lane], self._dropped)
         self._leaving[lane], self._dropped = [], []
         tokens = 0
@@ -203,11 +203,14 @@ class Scheduler:
             self._stop(ticket, entry)
         self._requests.pop(request, None)
 
-    def close_lane(self, lane: int) -> None:
-        """Take no account of a lane that is lost. ``take_back`` says which of its sentences wait
-        again; it was never told to let go the others."""
+    def close_lane(self, lane: int) -> list[tuple[Ticket, Failure]]:
+        """Give no more work to a lane that is lost. Returns what it was still to be told to let go.
+
+        ``take_back`` lets its other sentences wait again.
+        """
         self._open_lanes.discard(lane)
-        self._leaving[lane] = []
+        leaving, self._leaving[lane] = self._leaving[lane], []
+        return leaving
 
     def open_lane(self, lane: int) -> None:
         """Take account of a lane again. It has nothing to do yet."""
@@ -234,7 +237,12 @@ class Scheduler:
         """The moment at which a request may expire next; infinite where none has a deadline."""
         return self._deadlines[0][0] if self._deadlines else math.inf
 
-    def _expire(self, now: float) -> None:
+    def take_dropped(self) -> list[tuple[Ticket, Failure]]:
+        """Return the waiting sentences that will never run, where no lane is to answer them."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
+
+    def expire(self, now: float) -> None:
         """Cancel the requests whose deadline has passed."""
         while self._deadlines and self._deadlines[0][0] <= now:
             self.cancel(heapq.heappop(self._deadlines)[1], Failure.EXPIRED)

@@ -29,12 +29,23 @@ class EngineSettings(QueueSettings):
     """Lanes that run side by side with the same weights; unset: to suit the cores."""
     threads: int | None = None
     """Threads of each lane; unset: to suit the cores."""
+    workers: int | None = None
+    """Processes that the lanes of a server run in, one lane each; 0: its own, as threads; unset: to
+    suit the cores."""
+    pin: bool = True
+    """Keep each worker to cores of its own, where there are enough."""
     max_beam: int = 8
     """Largest beam that a request may ask for."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least_one(self, "rows", "max_beam", "lanes", "threads")
+        if self.workers is not None and self.workers < 0:
+            raise ValueError(f"workers is {self.workers}: it must be at least 0")
+        if self.workers and self.lanes not in (None, self.workers):
+            raise ValueError(
+                f"lanes is {self.lanes}, workers {self.workers}: each worker has one lane"
+            )
         if self.max_beam > MAX_BEAM:
             raise ValueError(f"max_beam is {self.max_beam}: it must be at most {MAX_BEAM}")
         if self.device not in PROVIDERS:
@@ -44,7 +55,7 @@ class EngineSettings(QueueSettings):
     def resolved(self) -> "Resolved":
         """These settings with what is unset chosen for this machine."""
         cores = available_cores()
-        lanes, threads = self.lanes, self.threads
+        lanes, threads = self.workers or self.lanes, self.threads
         if self.device != "cpu":
             lanes, threads = lanes or 1, threads or 1
         if lanes is None:
@@ -52,7 +63,9 @@ class EngineSettings(QueueSettings):
             lanes = max(1, min(cores // (threads or 1), self.rows // _MIN_ROWS))
         if threads is None:
             threads = max(1, cores // lanes)
-        return Resolved(lanes, threads, -(-self.rows // lanes) + self.max_beam)
+        # On one core, a process of its own only costs the lane messages.
+        workers = lanes if self.workers is None and cores > 1 else self.workers or 0
+        return Resolved(lanes, threads, -(-self.rows // lanes) + self.max_beam, workers)
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,8 @@ class Resolved:
     """Threads of each lane."""
     rows_per_lane: int
     """Rows in each lane, those for requests that hold none included."""
+    workers: int
+    """Processes of their own that lanes run in; 0: lanes are threads."""
 
     @property
     def session_threads(self) -> int:

@@ -1,0 +1,58 @@
+"""What a worker is told first, and what it answers when it is ready."""
+
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from dragoman_server.engine.workers.messages import OPEN, Message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """Which lane a worker is to be."""
+
+    lane: int
+    """Number of the lane."""
+    bundle: Path
+    files: dict[str, str]
+    """SHA-256 of each file of the bundle, as the front read them: a worker that is started later
+    must not serve another version."""
+    rows: int
+    device: str
+    threads: int
+    """Threads of the lane."""
+    spin: bool
+    """Whether threads wait for each other by spinning."""
+    max_encode_tokens: int
+    """Most source tokens that are encoded in one turn."""
+    cpus: frozenset[int]
+    """CPUs that the worker keeps to; empty: any."""
+    log_level: int
+    """Level of the log records that the worker sends to the front."""
+
+    @property
+    def packed(self) -> Message:
+        """The message that opens a worker."""
+        values = (str(v) if isinstance(v, Path) else v for v in astuple(self))
+        return (OPEN, *values)
+
+    @classmethod
+    def unpacked(cls, message: Message) -> "Opening":
+        """Return what a message says."""
+        names = list(cls.__dataclass_fields__)
+        values = dict(zip(names, message[1:], strict=True))
+        return cls(**{**values, "bundle": Path(values["bundle"])})
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a worker found when it loaded its bundle."""
+
+    golden_error: float
+    """Largest difference between a log-probability here and in the bundle's golden sentences."""
+    buffer_bytes: int
+    """Bytes of memory for the rows."""
+
+    @property
+    def packed(self) -> Message:
+        """The values of a message."""
+        return astuple(self)

@@ -1,0 +1,181 @@
+"""A worker: a process with one lane, its sessions, caches and search.
+
+    python -m dragoman_server.engine.workers.worker DESCRIPTOR
+
+The front starts it, with an end of a socket as the descriptor. It takes turns as long as it has
+sentences, and never waits for the front between two of them: what the front has sent by then is
+taken up, and a turn with news is reported. It ends when the front is gone.
+"""
+
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+from dragoman_server.bundle.reading import read_bundle
+from dragoman_server.engine.core import Failure, Report, Ticket
+from dragoman_server.engine.jobs import Job
+from dragoman_server.engine.lane import Lane
+from dragoman_server.engine.turn import Work, take_turn
+from dragoman_server.engine.warm_up import warm_up
+from dragoman_server.engine.workers.channel import Channel, ChannelClosedError
+from dragoman_server.engine.workers.messages import (
+    LOG,
+    READY,
+    REFUSED,
+    WORK,
+    Message,
+    pack_reports,
+    unpack_work,
+)
+from dragoman_server.engine.workers.opening import Opened, Opening
+from dragoman_server.errors import BundleError
+from dragoman_server.runtime.golden_check import replay
+from dragoman_server.runtime.graphs import Graphs, GraphSettings
+
+_HELD_SECONDS = 0.1
+"""Seconds for which reports without news are held back; to the front they are a heartbeat."""
+
+
+class Worker:
+    """Drives a lane by what comes over a channel."""
+
+    def __init__(self, channel: Channel, lane: Lane, max_encode_tokens: int) -> None:
+        self._channel = channel
+        self._lane = lane
+        self._max_encode_tokens = max_encode_tokens
+        self._leaving: list[tuple[Ticket, Failure]] = []
+        self._pending: deque[Job] = deque()
+        """Sentences that have rows in the front's books, and begin as soon as the encoder may."""
+        self._held: list[Report] = []
+        """Reports that have not been sent."""
+        self._sent_at = 0.0
+
+    def run(self) -> None:
+        """Take turns until the front is gone."""
+        while True:
+            is_idle = not (self._lane.running or self._pending or self._leaving)
+            for message in self._channel.receive(wait=is_idle):
+                self._take(message)
+            if self._lane.running or self._pending or self._leaving:
+                self._report(take_turn(self._lane, self._next_work()))
+
+    def _take(self, message: Message) -> None:
+        assert message[0] == WORK
+        leaving, admitted = unpack_work(message)
+        self._leaving += leaving
+        self._pending += admitted
+
+    def _next_work(self) -> Work:
+        """Decide this turn: who leaves, and as many of those who come as one turn may encode."""
+        work = Work(began=time.monotonic())
+        gone = dict(self._leaving)
+        self._leaving = []
+        if gone:
+            pending = list(self._pending)
+            work.dropped.extend((j, gone.pop(j.ticket)) for j in pending if j.ticket in gone)
+            dropped = {job.ticket for job, _ in work.dropped}
+            self._pending = deque(job for job in pending if job.ticket not in dropped)
+            work.leaving.extend(gone.items())
+        tokens = 0
+        while self._pending:
+            tokens += self._pending[0].source_length
+            if work.admitted and tokens > self._max_encode_tokens:
+                break
+            work.admitted.append(self._pending.popleft())
+        return work
+
+    def _report(self, report: Report) -> None:
+        self._held.append(report)
+        now = time.monotonic()
+        has_news = report.tokens or report.answers or report.faults
+        if has_news or now >= self._sent_at + _HELD_SECONDS:
+            self._channel.send(pack_reports(self._held))
+            self._held = []
+            self._sent_at = now
+
+
+class _ChannelHandler(logging.Handler):
+    """Hands log records to the front, which has the one log of the server."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__()
+        self._channel = channel
+        self.setFormatter(logging.Formatter("%(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(ChannelClosedError):
+            self._channel.send((LOG, record.levelno, record.name, self.format(record)))
+
+
+def _open(opening: Opening) -> tuple[Lane, Opened]:
+    """Load the bundle, check it here, and warm up. Raises ``BundleError``."""
+    bundle = read_bundle(opening.bundle)
+    if {name: stored.sha256 for name, stored in bundle.manifest.files.items()} != opening.files:
+        raise BundleError(f"{opening.bundle}: it has changed since the server was started")
+    graphs = Graphs(
+        bundle,
+        GraphSettings(
+            rows=opening.rows,
+            device=opening.device,
+            threads=opening.threads,
+            spin=opening.spin,
+        ),
+    )
+    worst = replay(bundle, graphs)
+    lane = Lane(graphs, opening.lane, bundle.shortlist)
+    warm_up(lane, opening.max_encode_tokens)
+    return lane, Opened(worst, graphs.buffer_bytes + lane.rows.bytes)
+
+
+def _end_with_the_front(descriptor: int) -> None:
+    """End this process at once when the other end is gone, even in the middle of a long call."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLRDHUP)
+    poll.poll()
+    os._exit(0)
+
+
+def serve(channel: Channel) -> None:
+    """Do what a front says over a channel, from its first message on."""
+    (message,) = _first_message(channel)
+    opening = Opening.unpacked(message)
+    if opening.cpus:
+        os.sched_setaffinity(0, opening.cpus)
+    root = logging.getLogger()
+    root.handlers = [_ChannelHandler(channel)]
+    root.setLevel(opening.log_level)
+    try:
+        lane, opened = _open(opening)
+    except BundleError as error:
+        channel.send((REFUSED, str(error)))
+        return
+    channel.send((READY, *opened.packed))
+    Worker(channel, lane, opening.max_encode_tokens).run()
+
+
+def _first_message(channel: Channel) -> list[Any]:
+    while True:
+        if messages := list(channel.receive(wait=True)):
+            return messages
+
+
+def main() -> None:
+    # Ctrl-C goes to all processes of a terminal; only the front knows what is to be finished.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    descriptor = int(sys.argv[1])
+    channel = Channel(socket.socket(fileno=descriptor))
+    threading.Thread(target=_end_with_the_front, args=(descriptor,), daemon=True).start()
+    with suppress(ChannelClosedError):
+        serve(channel)
+
+
+if __name__ == "__main__":
+    main()

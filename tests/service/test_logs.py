@@ -77,7 +77,7 @@ def test_a_trace_says_where_but_not_what_was_at_hand(root: logging.Logger, form:
     logs.set_up(LogSettings(log_format=form), stream)
     an_exception("dragoman.calls")
     written = stream.getvalue()
-    for part in ("RuntimeError", "KeyError", "test_service_logs.py:", "an_exception", "r1"):
+    for part in ("RuntimeError", "KeyError", "test_logs.py:", "an_exception", "r1"):
         assert part in written
     for private in (*PRIVATE, "/"):
         assert private not in written

@@ -20,7 +20,7 @@ from support import MODEL
 from support.service_running import PATIENCE, scrape
 
 COMMAND = ("-m", "dragoman_cli")
-SMALL = ("--rows", "4", "--max-beam", "1", "--lanes", "1", "--threads", "1")
+SMALL = ("--rows", "4", "--max-beam", "1", "--workers", "0", "--lanes", "1", "--threads", "1")
 
 
 class Process:

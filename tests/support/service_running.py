@@ -43,7 +43,7 @@ CALLS = "dragoman.calls"
 def few_rows(rows: int = 2, **settings: Any) -> EngineSettings:
     """One lane. Where nobody wants a beam, a row more than asked for is for whoever holds none."""
     return EngineSettings(
-        **{"rows": rows, "lanes": 1, "threads": 1, "max_beam": 1, **settings},
+        **{"rows": rows, "workers": 0, "lanes": 1, "threads": 1, "max_beam": 1, **settings},
     )
 
 

@@ -43,9 +43,8 @@ def verify(
     """
     from dragoman_server.bundle.reading import read_bundle
     from dragoman_server.errors import BundleError
-    from dragoman_server.runtime.company_check import alignments_depend_on_company
-    from dragoman_server.runtime.golden_check import replay
     from dragoman_server.runtime.graphs import Graphs, GraphSettings
+    from dragoman_server.runtime.machine_check import check_machine
 
     checked = read_bundle(bundle)
     try:
@@ -53,11 +52,14 @@ def verify(
     except ValueError as error:
         raise BundleError(str(error)) from None
     graphs = Graphs(checked, settings)
-    worst = replay(checked, graphs)
-    depend = alignments_depend_on_company(checked, graphs)
+    found = check_machine(checked, graphs)
     typer.echo(
         f"{bundle}: {len(checked.manifest.files)} files as the manifest says; "
         f"{len(checked.golden)} golden sentences decoded to the same tokens, "
-        f"log-probabilities within {worst:.1e}"
-        + ("; the last bits of alignments depend on the batch on this CPU" if depend else "")
+        f"log-probabilities within {found.golden_error:.1e}"
+        + (
+            "; the last bits of alignments depend on the batch on this CPU"
+            if found.alignments_depend
+            else ""
+        )
     )

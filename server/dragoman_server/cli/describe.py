@@ -31,8 +31,8 @@ def describe(bundle: Bundle) -> Table:
         ),
         "precision": manifest.precision,
         "architecture": f"{d.encoder_layers} + {d.decoder_layers} layers, width {d.width}, "
-        f"{d.heads} heads, feed-forward {d.feed_forward}"
-        + (", SSRU in the decoder" if manifest.decoder == SSRU else ""),
+        f"{d.heads} heads, feed-forward {d.feed_forward}",
+        **({"decoder": "SSRU, no self-attention"} if manifest.decoder == SSRU else {}),
         "vocabulary": f"{d.source_vocabulary:,} source, {d.target_vocabulary:,} target",
         "limits": f"{manifest.max_source_tokens} source and {manifest.max_target_tokens} target "
         "tokens",

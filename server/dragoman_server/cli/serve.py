@@ -21,7 +21,10 @@ from dragoman_server.service.telemetry.logs import LogSettings
 
 _ADDRESSES, _MODELS, _SECURITY = "Addresses", "Models and device", "TLS and keys"
 _LIMITS, _LIFE = "Limits", "Life cycle and log"
-_OF_THE_ENGINE = ("device", "rows", "lanes", "threads", "max_beam", "max_encode_tokens")
+_OF_THE_ENGINE = (
+    *("device", "rows", "workers", "lanes", "threads", "pin"),
+    *("max_beam", "max_encode_tokens"),
+)
 
 _FLAGS = [
     *flags(_ADDRESSES, ServerSettings, "listen", "metrics", metavar="HOST:PORT"),

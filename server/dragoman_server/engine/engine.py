@@ -50,6 +50,13 @@ class Engine(Front):
         """Return how each lane is doing."""
         return [thread.status for thread in self._threads]
 
+    def find_lost_lane(self, stall_seconds: float) -> LaneStatus | None:
+        """Return a lane that is gone for good, or has not moved for so long though it has work."""
+        for lane in self.status():
+            if not lane.alive or (lane.busy and lane.since_heartbeat > stall_seconds):
+                return lane
+        return None
+
     def start(self) -> None:
         """Warm up at the largest shapes, so that memory does not grow later, and begin."""
         for lane in self.lanes:

@@ -9,6 +9,7 @@ import logging
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -49,8 +50,8 @@ class LaneStatus:
     """Seconds since the lane's newest turn began: a busy lane far behind is stalled."""
 
 
-class Front:
-    """Takes requests and hands out work. ``_wake`` is what a driver of lanes adds to it."""
+class Front(ABC):
+    """Takes requests and hands out work. Who drives the lanes is up to its subclasses."""
 
     def __init__(self, manifest: Manifest, settings: EngineSettings, deliver: Deliver) -> None:
         self.manifest = manifest
@@ -78,6 +79,29 @@ class Front:
         """Guards all of this and the scheduler; those who drain wait for it."""
         self._is_open = True
         """Whether requests are taken."""
+        self.lost_workers = 0
+        """Processes of lanes that died or hung."""
+        self.rerun_sentences = 0
+        """Sentences that ran again because their worker was lost."""
+        self.quarantined_sentences = 0
+        """Sentences that had to run alone, because several workers were lost with them."""
+
+    @property
+    @abstractmethod
+    def buffer_bytes(self) -> int:
+        """Bytes of memory for all rows, taken at the start."""
+
+    @abstractmethod
+    def status(self) -> list[LaneStatus]:
+        """Return how each lane is doing."""
+
+    @abstractmethod
+    def find_lost_lane(self, stall_seconds: float) -> LaneStatus | None:
+        """Return a lane that is gone for good, or has not moved for so long though it has work."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop, and answer what is not finished as stopped."""
 
     @property
     def waiting(self) -> int:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from dragoman_server.engine.engine import Engine
+from dragoman_server.engine.front import Front
 from dragoman_server.service.errors import ExpiredError, OverloadedError
 
 INTERACTIVE, BULK = 1, 0
@@ -20,7 +20,7 @@ would expire in them."""
 class Admission:
     """Looks at the queue of one engine before a request joins it."""
 
-    def __init__(self, engine: Engine, bulk_tokens: Callable[[], int]) -> None:
+    def __init__(self, engine: Front, bulk_tokens: Callable[[], int]) -> None:
         """``bulk_tokens`` counts the source tokens that bulk streams have in the engine."""
         self._engine = engine
         self._bulk_tokens = bulk_tokens

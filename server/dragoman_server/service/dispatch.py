@@ -1,7 +1,7 @@
-"""Between the event loop and an engine's threads: requests go in, events come back.
+"""Between the event loop and an engine: requests go in, events come back.
 
-Everything here runs on the event loop but what says otherwise: lanes call ``Dispatcher._deliver``,
-and a large request is queued in a thread.
+Everything here runs on the event loop but what says otherwise: lanes that are threads call
+``Dispatcher._deliver``, and a large request is queued in a thread.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.front import EngineClosedError
 from dragoman_server.engine.scheduler import QueueFullError
 from dragoman_server.engine.settings import EngineSettings
+from dragoman_server.engine.workers.engine import WorkerEngine
+from dragoman_server.runtime.machine_check import MachineCheck, check_machine
 from dragoman_server.service.admission import BULK, INTERACTIVE, Admission
 from dragoman_server.service.errors import CallError, UnavailableError, engine_stopped
 from dragoman_server.service.work import Work
@@ -33,24 +35,41 @@ class Dispatcher:
     """Owns a model's engine."""
 
     def __init__(self, bundle: Bundle, settings: EngineSettings) -> None:
-        self.engine = Engine(bundle, settings, self._deliver)
+        self._bundle = bundle
+        self.engine: Engine | WorkerEngine = (
+            WorkerEngine(bundle, settings, self._receive_one)
+            if settings.resolved.workers
+            else Engine(bundle, settings, self._deliver)
+        )
         self.admission = Admission(self.engine, self._bulk_tokens)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._observe: Observe | None = None
-        self._held: list[list[Report]] = [[] for _ in self.engine.lanes]
+        self._held: list[list[Report]] = [[] for _ in range(self.engine.resolved.lanes)]
         """Reports of each lane that nobody waits for."""
-        self._handed_over = [0.0] * len(self.engine.lanes)
+        self._handed_over = [0.0] * self.engine.resolved.lanes
         """When each lane last handed its reports over."""
         self._works: dict[int, Work] = {}
         """What is under way, by the engine's number of the request."""
         self._room = asyncio.Event()
         self._failure: Callable[[], CallError] | None = None
 
+    def open(self) -> MachineCheck:
+        """Load the model, and check what it computes here. Raises ``BundleError``.
+
+        Takes a while, so it is not to be called on the loop.
+        """
+        if isinstance(self.engine, WorkerEngine):
+            return self.engine.open()
+        return check_machine(self._bundle, self.engine.lanes[0].graphs)
+
     def start(self, loop: asyncio.AbstractEventLoop, observe: Observe) -> None:
         """Warm up and begin. Takes a while, so it is not to be called on the loop."""
         self._loop = loop
         self._observe = observe
-        self.engine.start()
+        if isinstance(self.engine, WorkerEngine):
+            self.engine.start(loop)
+        else:
+            self.engine.start()
 
     def check_admission(self, deadline: float) -> None:
         """Refuse what would be refused anyway, before any work is done for it."""
@@ -149,6 +168,9 @@ class Dispatcher:
         except RuntimeError:
             if not self._loop.is_closed():  # there is no one left to tell
                 raise
+
+    def _receive_one(self, report: Report) -> None:
+        self._receive((report,))
 
     def _receive(self, reports: Sequence[Report]) -> None:
         assert self._observe is not None

@@ -168,17 +168,16 @@ class Server:
             self.metrics.loop_lag.observe(max(0.0, time.monotonic() - due))
 
     def _is_lost(self, model: ServedModel) -> bool:
-        for lane in model.dispatcher.engine.status():
-            stalled = lane.busy and lane.since_heartbeat > self.settings.stall
-            if stalled or not lane.alive:
-                log.critical(
-                    "the engine of %s %s",
-                    model.name,
-                    "does not answer" if lane.alive else "has died",
-                    extra={"facts": {"lane": lane.lane, "seconds": lane.since_heartbeat}},
-                )
-                return True
-        return False
+        lane = model.dispatcher.engine.find_lost_lane(self.settings.stall)
+        if lane is None:
+            return False
+        log.critical(
+            "the engine of %s %s",
+            model.name,
+            "does not answer" if lane.alive else "has died",
+            extra={"facts": {"lane": lane.lane, "seconds": lane.since_heartbeat}},
+        )
+        return True
 
 
 def _log_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from dragoman_server.engine.core import Answer, NewToken, Sentence
-from dragoman_server.engine.engine import Engine
+from dragoman_server.engine.front import Front
 from dragoman_server.service.errors import CallError
 
 
 class Work:
     """The sentences of one request, under way. As a context manager: what is left is cancelled."""
 
-    def __init__(self, engine: Engine, sentences: Sequence[Sentence], priority: int) -> None:
+    def __init__(self, engine: Front, sentences: Sequence[Sentence], priority: int) -> None:
         self.request: int | None = None
         """The engine's number of the request; None while it is not queued yet."""
         self.priority = priority

@@ -25,6 +25,7 @@ from dragoman_server.engine.workers.opening import Opened
 from dragoman_server.engine.workers.quarantine import Quarantine
 from dragoman_server.engine.workers.reruns import Reruns
 from dragoman_server.engine.workers.starting import Delays, openings_for, start_all
+from dragoman_server.runtime.machine_check import MachineCheck
 
 log = logging.getLogger(__name__)
 
@@ -35,13 +36,9 @@ _SOUND_SECONDS = 1.0
 class WorkerEngine(Front):
     """Decodes requests. ``deliver`` is given the reports of turns, on the event loop."""
 
-    def __init__(
-        self, bundle: Bundle, settings: EngineSettings, deliver: Deliver, stall_seconds: float
-    ) -> None:
-        """``stall_seconds`` without a sign of life are too long for a worker that is busy."""
+    def __init__(self, bundle: Bundle, settings: EngineSettings, deliver: Deliver) -> None:
         super().__init__(bundle.manifest, settings, deliver)
         self._openings = openings_for(bundle, settings)
-        self._stall_seconds = stall_seconds
         self._links: dict[int, WorkerLink] = {}
         """The worker of each lane that has one."""
         self._opened: Opened | None = None
@@ -54,28 +51,24 @@ class WorkerEngine(Front):
         self._loop_thread = 0
         self._is_flush_due = False
         self._deadline_timer: asyncio.TimerHandle | None = None
-        self.restarts = 0
-        """Workers that were lost."""
-        self.rerun = 0
-        """Sentences that ran again because their worker was lost."""
-        self.quarantined = 0
-        """Sentences that had to run alone."""
 
     @property
     def buffer_bytes(self) -> int:
         """Bytes of memory for all rows."""
         return len(self._openings) * (self._opened.buffer_bytes if self._opened else 0)
 
-    def open(self) -> float:
+    def open(self) -> MachineCheck:
         """Start all workers, and wait until they are ready. Not to be called on the event loop.
 
-        Returns the largest difference that one found when it replayed the golden sentences. Raises
-        ``BundleError``.
+        Returns what they found when they replayed the golden sentences. Raises ``BundleError``.
         """
         links, opened = start_all(self._openings)
         self._opened = opened[0]
         self._links = {link.lane: link for link in links}
-        return max(each.golden_error for each in opened)
+        return MachineCheck(
+            max(each.golden_error for each in opened),
+            any(each.alignments_depend for each in opened),
+        )
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to take requests, which are served on this loop."""
@@ -90,15 +83,15 @@ class WorkerEngine(Front):
             for link in list(self._links.values())
         ]
 
-    def find_lost_lane(self) -> LaneStatus | None:
+    def find_lost_lane(self, stall_seconds: float) -> LaneStatus | None:
         """Replace workers that hang. Returns a lane where all have been gone for too long."""
         now = time.monotonic()
         for link in list(self._links.values()):
-            if link.is_busy and now - link.heard_at > self._stall_seconds:
+            if link.is_busy and now - link.heard_at > stall_seconds:
                 self._lose(link, "does not answer")
         if self._unserved_since is not None:
             gone = now - self._unserved_since
-            if gone > self._stall_seconds:
+            if gone > stall_seconds:
                 return LaneStatus(0, alive=False, busy=True, since_heartbeat=gone)
         return None
 
@@ -264,7 +257,7 @@ class WorkerEngine(Front):
         jobs, link.jobs = link.jobs, {}
         self._loop.run_in_executor(None, link.kill)
         link.state = LinkState.LOST
-        self.restarts += 1
+        self.lost_workers += 1
         facts = {"worker": link.lane, "pid": link.pid, "sentences": len(jobs)}
         log.error("a worker of %s %s", self.manifest.name, why, extra={"facts": facts})
         if link is self._quarantine.link:
@@ -296,12 +289,12 @@ class WorkerEngine(Front):
         ticket = job.ticket
         if self._reruns.add_crash(ticket):
             self._scheduler.release([ticket])
-            self.quarantined += 1
+            self.quarantined_sentences += 1
             self._quarantine.add(job)
         else:
             self._scheduler.take_back(ticket)
             self._jobs[ticket] = job
-            self.rerun += 1
+            self.rerun_sentences += 1
 
     def _start_again(self, lane: int) -> None:
         if self._is_open:

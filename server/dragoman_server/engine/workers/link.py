@@ -95,8 +95,9 @@ class WorkerLink:
         messages: list[Message] = []
         for message in self._channel.receive(wait=False):
             if message[0] == LOG:
-                _, level, name, text = message
-                logging.getLogger(name).log(level, "worker %d: %s", self.lane, text)
+                _, level, name, text, trace = message
+                facts = {"worker": self.lane, **({"trace": trace} if trace else {})}
+                logging.getLogger(name).log(level, "%s", text, extra={"facts": facts})
             else:
                 messages.append(message)
         self.heard_at = time.monotonic()

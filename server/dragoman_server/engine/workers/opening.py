@@ -49,6 +49,8 @@ class Opened:
 
     golden_error: float
     """Largest difference between a log-probability here and in the bundle's golden sentences."""
+    alignments_depend: bool
+    """Whether the last bits of alignments depend on what else is in the batch, on this CPU."""
     buffer_bytes: int
     """Bytes of memory for the rows."""
 

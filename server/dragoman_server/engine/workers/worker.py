@@ -37,8 +37,9 @@ from dragoman_server.engine.workers.messages import (
 )
 from dragoman_server.engine.workers.opening import Opened, Opening
 from dragoman_server.errors import BundleError
-from dragoman_server.runtime.golden_check import replay
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
+from dragoman_server.runtime.machine_check import check_machine
+from dragoman_server.traces import trace_of
 
 _HELD_SECONDS = 0.1
 """Seconds for which reports without news are held back; to the front they are a heartbeat."""
@@ -108,11 +109,12 @@ class _ChannelHandler(logging.Handler):
     def __init__(self, channel: Channel) -> None:
         super().__init__()
         self._channel = channel
-        self.setFormatter(logging.Formatter("%(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        trace = list(trace_of(error, says=True))
         with suppress(ChannelClosedError):
-            self._channel.send((LOG, record.levelno, record.name, self.format(record)))
+            self._channel.send((LOG, record.levelno, record.name, record.getMessage(), trace))
 
 
 def _open(opening: Opening) -> tuple[Lane, Opened]:
@@ -129,10 +131,12 @@ def _open(opening: Opening) -> tuple[Lane, Opened]:
             spin=opening.spin,
         ),
     )
-    worst = replay(bundle, graphs)
+    check = check_machine(bundle, graphs)
     lane = Lane(graphs, opening.lane, bundle.shortlist)
     warm_up(lane, opening.max_encode_tokens)
-    return lane, Opened(worst, graphs.buffer_bytes + lane.rows.bytes)
+    return lane, Opened(
+        check.golden_error, check.alignments_depend, graphs.buffer_bytes + lane.rows.bytes
+    )
 
 
 def _end_with_the_front(descriptor: int) -> None:

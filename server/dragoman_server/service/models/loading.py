@@ -8,8 +8,6 @@ from pathlib import Path
 
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.errors import BundleError, ServerError
-from dragoman_server.runtime.company_check import alignments_depend_on_company
-from dragoman_server.runtime.golden_check import replay
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.models.choice import Models
 from dragoman_server.service.models.directions import Directions
@@ -78,9 +76,8 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
         max_waiting_tokens=limits.max_waiting_tokens,
     )
     dispatcher = Dispatcher(bundle, engine_settings)
-    graphs = dispatcher.engine.lanes[0].graphs
-    worst = replay(bundle, graphs)
-    if alignments_depend_on_company(bundle, graphs):
+    check = dispatcher.open()
+    if check.alignments_depend:
         log.warning(
             "%s: on this CPU the last bits of an alignment depend on what else is in the batch; "
             "translations and scores do not",
@@ -89,7 +86,7 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
     log.info(
         "%s is loaded and verified",
         manifest.name,
-        extra={"facts": {"golden_error": f"{worst:.1e}", "seconds": _since(began)}},
+        extra={"facts": {"golden_error": f"{check.golden_error:.1e}", "seconds": _since(began)}},
     )
     planner = Planner(
         source,

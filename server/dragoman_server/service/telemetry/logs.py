@@ -9,16 +9,14 @@ import json
 import logging
 import sys
 import time
-import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TextIO
+
+from dragoman_server.traces import trace_of
 
 _KNOWS_NO_TEXT = "dragoman_server.engine"
 """The loggers of the engine, whose exceptions may say what they say."""
-_MAX_CHAIN = 8
-"""Most exceptions of a trace, each the cause of the one before."""
 _ALLOWED = {
     "log_format": ("auto", "json", "text"),
     "log_level": ("debug", "info", "warning", "error"),
@@ -74,16 +72,8 @@ class TextFormatter(logging.Formatter):
 
 
 def _trace(record: logging.LogRecord) -> Iterator[str]:
-    """Yield an exception and its causes, each with the places that it passed, innermost last."""
     error = record.exc_info[1] if record.exc_info else None
-    for _ in range(_MAX_CHAIN):
-        if error is None:
-            return
-        says = f": {error}" if record.name.startswith(_KNOWS_NO_TEXT) else ""
-        yield f"{type(error).__name__}{says}"
-        for frame in traceback.extract_tb(error.__traceback__):
-            yield f"  {PurePath(frame.filename).name}:{frame.lineno} {frame.name}"
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return trace_of(error, says=record.name.startswith(_KNOWS_NO_TEXT))
 
 
 def set_up(settings: LogSettings, stream: TextIO = sys.stderr) -> None:

@@ -14,7 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dragoman_server.engine.core import Answer, Failure, Finish, Report
-from dragoman_server.engine.engine import Engine
+from dragoman_server.engine.front import Front
 
 CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 """Seconds of a call: from a short sentence on a small model to the longest deadline."""
@@ -42,7 +42,7 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self._engines: dict[str, Engine] = {}
+        self._engines: dict[str, Front] = {}
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"dragoman_{name}", text, labels, registry=registry)
@@ -137,7 +137,7 @@ class Metrics:
             for code in StatusCode:
                 self.requests.labels(rpc, code.name)
 
-    def add_model(self, name: str, engine: Engine) -> None:
+    def add_model(self, name: str, engine: Front) -> None:
         manifest = engine.manifest
         for metric in (
             *(self.queue_wait, self.first_token, self.per_token, self.batch_rows, self.step),
@@ -226,7 +226,7 @@ class Metrics:
 class _EngineGauges(Collector):
     """Gauges whose value an engine is asked for at the moment of a scrape."""
 
-    def __init__(self, engines: dict[str, Engine]) -> None:
+    def __init__(self, engines: dict[str, Front]) -> None:
         self._engines = engines
 
     def collect(self) -> Iterable[Metric]:
@@ -237,7 +237,7 @@ class _EngineGauges(Collector):
             yield family
 
 
-_GAUGES: Sequence[tuple[str, str, Callable[[Engine], float]]] = (
+_GAUGES: Sequence[tuple[str, str, Callable[[Front], float]]] = (
     ("waiting_requests", "Requests of which nothing has begun.", lambda e: e.waiting_requests),
     ("waiting_sentences", "Sentences in the queue.", lambda e: e.waiting),
     ("waiting_tokens", "Source tokens of the sentences in the queue.", lambda e: e.waiting_tokens),

@@ -1,0 +1,39 @@
+"""Which CPUs workers keep to."""
+
+import pytest
+
+from dragoman_server.engine.workers.placement import memory_nodes, parse_cpus, places
+
+TWO_NODES = [[0, 1, 2, 3, 4], [8, 9, 10]]
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [("0-3\n", [0, 1, 2, 3]), ("0,4-5,9", [0, 4, 5, 9]), ("7", [7]), ("\n", [])],
+)
+def test_lists_of_linux(text: str, cpus: list[int]) -> None:
+    assert parse_cpus(text) == cpus
+
+
+def test_a_worker_has_cpus_of_one_node_while_there_are_any() -> None:
+    assert places(3, 2, TWO_NODES) == [{0, 1}, {2, 3}, {8, 9}]
+
+
+def test_what_is_left_of_several_nodes_is_used_in_the_end() -> None:
+    assert places(4, 2, TWO_NODES) == [{0, 1}, {2, 3}, {8, 9}, {4, 10}]
+
+
+def test_no_cpu_is_given_twice() -> None:
+    given = places(8, 1, TWO_NODES)
+    assert sum(map(len, given)) == len(frozenset().union(*given)) == 8
+
+
+@pytest.mark.parametrize(("workers", "threads"), [(9, 1), (5, 2), (1, 9)])
+def test_with_too_few_cpus_no_worker_is_kept_anywhere(workers: int, threads: int) -> None:
+    assert places(workers, threads, TWO_NODES) == [frozenset()] * workers
+
+
+def test_this_machine_has_cpus_to_give() -> None:
+    nodes = memory_nodes()
+    assert places(1, 1, nodes)[0]
+    assert len({cpu for node in nodes for cpu in node}) == sum(map(len, nodes))

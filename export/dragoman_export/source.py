@@ -59,7 +59,12 @@ class Origin:
     @property
     def ends(self) -> Ends:
         """The tokens that translations begin and end with."""
-        return Ends(self.special.begin, self.special.end, self.start)
+        return Ends(
+            self.special.begin,
+            self.special.end,
+            ends_source=not self.manifest.get("source_without_end", False),
+            start=self.start,
+        )
 
     @property
     def max_source_tokens(self) -> int:

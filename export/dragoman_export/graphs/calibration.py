@@ -36,7 +36,7 @@ def largest_inputs(
     for at in range(0, len(ordered), _BATCH_SENTENCES):
         batch = ordered[at : at + _BATCH_SENTENCES]
         limits = [default_limit(len(source), limit) for source in batch]
-        source = pad_sources(batch, cpu, ends.end)
+        source = pad_sources(batch, cpu, ends.end if ends.ends_source else None)
         found = greedy_search(model, *source, limits, ends=ends)
         inputs = [[ends.begin, *ends.start, *hypothesis.ids] for hypothesis in found]
         with _watching(weights, seen):

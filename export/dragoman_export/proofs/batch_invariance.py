@@ -46,15 +46,15 @@ class RaggedBatch:
 
     def fill(self, rows: list[int], sentences: list[int]) -> None:
         """Begin sentences in rows."""
-        special = self.graphs.manifest.special_ids
-        lines = [[*self.sources[s], special.end] for s in sentences]
+        manifest = self.graphs.manifest
+        lines = [[*self.sources[s], *manifest.source_end] for s in sentences]
         ids = np.zeros((len(lines), max(map(len, lines))), np.int64)
         for row, line in zip(ids, lines, strict=True):
             row[: len(line)] = line
         lengths = np.array([len(line) for line in lines])
         self.graphs.encode(ids, lengths, np.arange(len(lines)), np.array(rows))
         self.who[rows], self.past[rows], self.lengths[rows] = sentences, 0, lengths
-        self.tokens[rows] = special.begin
+        self.tokens[rows] = manifest.special_ids.begin
 
     def step(self, n: int) -> list[tuple[int, int, RowBits]]:
         """Step the first n rows. Returns the sentence, position and result of each, in bits."""

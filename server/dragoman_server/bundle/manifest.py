@@ -28,6 +28,7 @@ _OPTIONAL: dict[str, Any] = {
     "source_languages": {},
     "target_languages": {},
     "target_language_in": "",
+    "source_without_end": False,
     "ends_in_beam": False,
     "shortlist": "",
     "placeholders": 0,
@@ -133,6 +134,8 @@ class Manifest:
     target_language_in: str = ""
     """Place of the target language's token: ``source`` if it stands before the source, ``target``
     if it follows the begin token."""
+    source_without_end: bool = False
+    """Whether a source has no end token, as in models of OpenNMT-py."""
     ends_in_beam: bool = False
     """Whether a beam search ends a hypothesis only if its end is among the best ``beam``
     continuations, as transformers, fairseq and CTranslate2 do. Otherwise it may be among all that
@@ -165,8 +168,9 @@ class Manifest:
             check_within(0, vocabulary - 1, name, value)
         if len({value for name, value in ids.items() if name != "begin"}) < len(ids) - 1:
             raise ValueError(f"special ids are not different: {ids}")
-        if not isinstance(self.ends_in_beam, bool):
-            raise ValueError(f"ends_in_beam is {self.ends_in_beam!r}")
+        for name in ("source_without_end", "ends_in_beam"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is {getattr(self, name)!r}")
         self._check_languages()
         check_within(0, self.dimensions.decoder_layers - 1, "alignment_layer", self.alignment_layer)
         for name in ("max_source_tokens", "max_target_tokens"):
@@ -200,6 +204,11 @@ class Manifest:
         places = ("source", "target") if self.target_languages else ("",)
         if self.target_language_in not in places:
             raise ValueError(f"target_language_in is {self.target_language_in!r}")
+
+    @property
+    def source_end(self) -> tuple[int, ...]:
+        """What follows the tokens of every source: the end token, or nothing."""
+        return () if self.source_without_end else (self.special_ids.end,)
 
     @property
     def graphs(self) -> tuple[str, ...]:

@@ -43,13 +43,12 @@ def batches(placed: list[Running]) -> Iterator[list[Running]]:
 
 def encode(graphs: Graphs, batch: list[Running]) -> Encoded:
     """Read a batch of sentences into the cross caches of all their rows."""
-    special = graphs.manifest.special_ids
-    lengths = np.array([running.job.source_length for running in batch])
-    ids = np.full((len(batch), int(lengths.max())), special.pad, np.int64)
-    for line, running in zip(ids, batch, strict=True):
-        source = running.job.sentence.source
+    manifest = graphs.manifest
+    sources = [(*running.job.sentence.source, *manifest.source_end) for running in batch]
+    lengths = np.array([len(source) for source in sources])
+    ids = np.full((len(batch), int(lengths.max())), manifest.special_ids.pad, np.int64)
+    for line, source in zip(ids, sources, strict=True):
         line[: len(source)] = source
-        line[len(source)] = special.end
     sentences = np.repeat(np.arange(len(batch)), [len(running.rows) for running in batch])
     rows = np.array([row for running in batch for row in running.rows])
     result = graphs.encode(ids, lengths, sentences, rows)

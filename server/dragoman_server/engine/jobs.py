@@ -114,7 +114,7 @@ class Job:
 
     @property
     def source_length(self) -> int:
-        """Source tokens of the sentence, the end token included."""
+        """Source tokens of the sentence with an end token, which some models do without."""
         return len(self.sentence.source) + 1
 
     def answer(
@@ -174,6 +174,8 @@ class JobMaker:
                 raise SentenceError(name, f"has a token outside the vocabulary of {vocabulary}")
             if name != "source" and end in ids:
                 raise SentenceError(name, f"has the end token, {end}")
+        if not sentence.source and not self._manifest.source_end:
+            raise SentenceError("source", "has no token, and the model adds none")
         max_source = self._manifest.max_source_tokens - 1
         if len(sentence.source) > max_source:
             raise SentenceError(

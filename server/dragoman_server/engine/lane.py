@@ -41,6 +41,7 @@ class Lane:
         )
         self.shortlisting = Shortlisting(graphs, self.rows, shortlist)
         self._special = manifest.special_ids
+        self._source_end = manifest.source_end
         self._vocabulary = manifest.dimensions.target_vocabulary
         self._constraints = Constraints(self.rows, self._vocabulary, self._special.end)
         self._beam_search = BeamSearch(
@@ -77,7 +78,8 @@ class Lane:
         now = time.monotonic()
         placed: list[Running] = []
         for job in jobs:
-            running = self.rows.place(job, self._special.begin)
+            source_length = len(job.sentence.source) + len(self._source_end)
+            running = self.rows.place(job, self._special.begin, source_length)
             job.timing.admitted = now
             running.steps_before = self._steps
             self._running[job.ticket] = running

@@ -47,7 +47,7 @@ class Rows:
         self.past = np.zeros(rows, np.int64)
         """Tokens of each row so far, which is also the position of the newest."""
         self.source_length = np.ones(rows, np.int64)
-        """Source tokens of each row, the end token included."""
+        """Source tokens of each row, with the end token if the model has one there."""
         self.start = np.zeros(rows, np.int64)
         """Number of each row's first tokens that are no part of the translation."""
         self.max_length = np.ones(rows, np.int64)
@@ -103,7 +103,7 @@ class Rows:
         count = self.count
         return self.token[:count], self.past[:count], self.source_length[:count]
 
-    def place(self, job: Job, begin: int) -> Running:
+    def place(self, job: Job, begin: int, source_length: int) -> Running:
         """Give a sentence its rows: holes first, then those after the last."""
         beam = job.decoding.beam
         holes = [row for row in range(self.count) if self.owner[row] is None][:beam]
@@ -116,7 +116,7 @@ class Rows:
         at = rows[0] if beam == 1 else rows  # numpy takes a number in far less time than a list
         self.token[at] = begin
         self.past[at] = 0
-        self.source_length[at] = job.source_length
+        self.source_length[at] = source_length
         self.start[at] = len(job.sentence.start)
         self.max_length[at] = len(job.sentence.start) + job.limit
         self.min_tokens[at] = job.options.min_tokens

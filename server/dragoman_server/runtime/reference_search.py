@@ -127,11 +127,11 @@ def beam(
 
 def encode(graphs: Graphs, sources: Sequence[Sequence[int]], copies: int = 1) -> Ints:
     """Read each sentence into ``copies`` rows, from the first on. Returns their source lengths."""
-    special = graphs.manifest.special_ids
-    lengths = np.array([len(source) + 1 for source in sources])
-    ids = np.full((len(sources), int(lengths.max())), special.pad, np.int64)
+    end, pad = graphs.manifest.source_end, graphs.manifest.special_ids.pad
+    lengths = np.array([len(source) + len(end) for source in sources])
+    ids = np.full((len(sources), int(lengths.max())), pad, np.int64)
     for line, source in zip(ids, sources, strict=True):
-        line[: len(source) + 1] = [*source, special.end]
+        line[: len(source) + len(end)] = [*source, *end]
     sentences = np.arange(len(sources)).repeat(copies)
     graphs.encode(ids, lengths, sentences, np.arange(len(sentences)))
     return lengths[sentences]

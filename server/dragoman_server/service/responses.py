@@ -153,7 +153,9 @@ def _alignment(model: ServedModel, part: Part, hypothesis: Hypothesis) -> pb.Ali
     if hypothesis.alignment is None:
         return None
     return pb.Alignment(
-        source_pieces=[model.source.piece(token) for token in (*part.ids, model.end)],
+        source_pieces=[
+            model.source.piece(token) for token in (*part.ids, *model.bundle.manifest.source_end)
+        ],
         target_pieces=[model.target.piece(token) for token in (*hypothesis.ids, model.end)],
         rows=[pb.AlignmentRow(weights=row) for row in hypothesis.alignment.tolist()],
     )

@@ -45,11 +45,14 @@ class Batch:
 
 
 def pad_sources(
-    sources: Sequence[Sequence[int]], device: torch.device, end: int = END
+    sources: Sequence[Sequence[int]], device: torch.device, end: int | None = END
 ) -> tuple[Tensor, Tensor]:
-    """Source sentences without targets: their padded ids, end token included, and lengths."""
-    ids_BS = pad([[*source, end] for source in sources]).to(device)
-    return ids_BS, torch.tensor([len(source) + 1 for source in sources], device=device)
+    """Source sentences without targets: their padded ids, end token included, and lengths.
+
+    Models from elsewhere may have another end token, or none there.
+    """
+    lines = [[*source] if end is None else [*source, end] for source in sources]
+    return pad(lines).to(device), torch.tensor([len(line) for line in lines], device=device)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> Tensor:

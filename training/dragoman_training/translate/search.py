@@ -36,6 +36,8 @@ class Ends:
     """Token that decoding begins with."""
     end: int = END
     """Token that ends a translation."""
+    ends_source: bool = True
+    """Whether a source ends with the end token too."""
     start: tuple[int, ...] = ()
     """Tokens that follow the begin token, such as that of a language. They are no part of the
     translation and cost nothing."""

@@ -1,4 +1,7 @@
-"""What the README shows, run as it says: its commands and what they print."""
+"""What the README shows, run as it says: its commands and what they print.
+
+Its links are checked with those of all pages, in ``test_docs_site.py``.
+"""
 
 import os
 import re
@@ -65,11 +68,3 @@ def test_make_run_prints_what_the_readme_shows() -> None:
         run.stdout.close()
     assert run.wait(timeout=60) == 0
     assert [line for line in printed if line in shown()] == shown()
-
-
-def test_every_file_that_the_docs_link_to_is_there() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "models").glob("*.md")]
-    for page in pages:
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"

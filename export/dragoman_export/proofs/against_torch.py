@@ -1,7 +1,9 @@
 """Proof that a bundle's graphs compute what the checkpoint's model does.
 
-Shapes: B sentences, S source positions, T steps, V vocabulary.
+Shapes: B sentences, S source positions, T steps, N all target tokens, D width, V vocabulary.
 """
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,44 +16,105 @@ from dragoman_server.runtime.graphs import Graphs
 from dragoman_training.data.batch import pad_sources
 from dragoman_training.data.tokenizer import BEGIN
 from dragoman_training.models.attention import record_attention
+from dragoman_training.models.layout import Layout
 from dragoman_training.models.transformer import Transformer
 
 TOLERANCE = 1e-4
 """Largest difference that a number may have, relative to the largest of its array if above 1."""
 RAGGED_ROWS = 16
 """Rows of the batches whose sentences have different lengths."""
+_STEPS = 6
+"""Steps that are all compared, of each batch that decodes a little."""
+_LONG_ROWS = 4
+"""Rows that are decoded up to the limit."""
+
+Ids = npt.NDArray[np.int64]
 
 
 def check_against_model(graphs: Graphs, model: Transformer, watch: Watch) -> float:
-    """Compare every step with PyTorch, for sentences alone and in ragged batches of all lengths.
+    """Compare steps with PyTorch, for sentences alone and in ragged batches of all lengths.
 
-    Returns the largest difference of a log-probability, and raises ``VerificationError`` for one
-    that is too large. The graphs must have ``RAGGED_ROWS`` rows.
+    The first steps are all compared, and further ones up to the limit by sample: a step differs
+    from the one before by its position and the length of its past. Returns the largest difference
+    of a log-probability, and raises ``VerificationError`` for one that is too large. The graphs
+    must have ``RAGGED_ROWS`` rows.
     """
     model.eval()
     limit = model.settings.max_length
     rng = np.random.default_rng(1)
-    lengths = sorted(n for n in {1, 2, 3, 7, limit // 2, limit} if 1 <= n <= limit)
-    batches = [[length] for length in lengths]
-    batches.append([int(n) for n in rng.integers(1, limit + 1, RAGGED_ROWS - 2)] + [1, limit])
+    alone = [[n] for n in sorted({1, 2, 7, limit // 2, limit}) if 1 <= n <= limit]
+    ragged = [int(n) for n in rng.integers(1, limit + 1, RAGGED_ROWS - 2)] + [1, limit]
+    stage, done = "comparing with PyTorch", 0
+    total = len(alone) + 2 + limit
+    watch(stage, 0, total)
     worst = 0.0
-    for number, batch in enumerate(batches):
-        # The end token takes one place.
-        sources = [rng.integers(4, model.source_vocabulary, n - 1).tolist() for n in batch]
-        steps = limit if number >= len(batches) - 2 else min(limit, 8)
-        targets = rng.integers(4, model.target_vocabulary, (len(batch), steps))
+    for batch in (*alone, ragged):
+        sources = _sources(rng, model, batch)
+        targets = _targets(rng, model, len(batch), min(limit, _STEPS))
         worst = max(worst, _check_batch(graphs, model, sources, targets))
-        watch("comparing with PyTorch", number + 1, len(batches) + 1)
+        done += 1
+        watch(stage, done, total)
     worst = max(worst, _check_staggered(graphs, model, rng))
-    watch("comparing with PyTorch", len(batches) + 1, len(batches) + 1)
+    done += 1
+    for compared in _check_long(graphs, model, rng):
+        worst = max(worst, compared)
+        done += 1
+        watch(stage, done, total)
     return worst
+
+
+def _sources(
+    rng: np.random.Generator, model: Transformer, lengths: Sequence[int]
+) -> list[list[int]]:
+    """Return made-up sources of these lengths, of which the end token takes one place."""
+    return [rng.integers(4, model.source_vocabulary, n - 1).tolist() for n in lengths]
+
+
+def _targets(rng: np.random.Generator, model: Transformer, count: int, steps: int) -> Ids:
+    return rng.integers(4, model.target_vocabulary, (count, steps))
+
+
+@torch.inference_mode()
+def _check_long(graphs: Graphs, model: Transformer, rng: np.random.Generator) -> Iterator[float]:
+    """Compare some steps of rows that are decoded up to the limit; yields for each step.
+
+    PyTorch decodes the whole targets at once, and rates tokens only where they are compared.
+    """
+    limit, count = model.settings.max_length, _LONG_ROWS
+    sources = _sources(rng, model, [limit, 1, *rng.integers(1, limit + 1, count - 2).tolist()])
+    targets = _targets(rng, model, count, limit)
+    inputs = np.concatenate((np.full((count, 1), BEGIN), targets[:, :-1]), axis=1)
+    ids_BS, lengths_B = pad_sources(sources, torch.device("cpu"))
+    layout = Layout.of(torch.full((count,), limit), limit)
+    vectors_ND = model.decode(
+        layout.pack(torch.from_numpy(inputs)), layout, model.encode(ids_BS, lengths_B)
+    )
+    vectors_BTD = layout.unpack(vectors_ND)
+    lengths = lengths_B.numpy()
+    graphs.encode(ids_BS.numpy(), lengths, np.arange(count), np.arange(count))
+    compared = _sampled(limit)
+    for step in range(limit):
+        graphs.step(inputs[:, step], np.full(count, step), lengths, candidates=1)
+        if step not in compared:
+            yield 0.0
+            continue
+        expected = model.projection(vectors_BTD[:, step]).log_softmax(-1)
+        at = f"at step {step + 1} of {count} rows"
+        yield _compare(f"decoder.onnx: log_probs {at}", graphs.log_probs(count), expected)
+
+
+def _sampled(limit: int) -> set[int]:
+    """Return the steps to compare: those around every power of two, and the last."""
+    powers = [2**n for n in range(limit.bit_length())]
+    near = {power + shift for power in powers for shift in (-2, -1, 0)}
+    return {step for step in (*near, limit // 3, limit - 1) if 0 <= step < limit}
 
 
 @torch.inference_mode()
 def _check_staggered(graphs: Graphs, model: Transformer, rng: np.random.Generator) -> float:
     """Compare rows that begin one after the other, one of which is copied half-way."""
     limit = model.settings.max_length
-    count, steps = RAGGED_ROWS - 1, min(6, limit)
+    count, steps = RAGGED_ROWS - 1, min(_STEPS, limit)
     sources = [
         rng.integers(4, model.source_vocabulary, rng.integers(0, min(9, limit))).tolist()
         for _ in range(count)
@@ -100,7 +163,7 @@ def _check_batch(
     graphs: Graphs,
     model: Transformer,
     sources: list[list[int]],
-    targets_BT: npt.NDArray[np.int64],
+    targets_BT: Ids,
 ) -> float:
     """Compare a batch whose rows begin together; the targets are given, and not what is best."""
     ids_BS, lengths_B = pad_sources(sources, torch.device("cpu"))

@@ -2,6 +2,7 @@
 
 import random
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -214,6 +215,28 @@ def test_a_long_source_gets_fewer_for_each_token() -> None:
     long = candidates(shortlist, *range(100, 355))
     assert MAX_SHORTLIST_TOKENS * 2 / 3 < len(long) <= MAX_SHORTLIST_TOKENS
     assert {*shortlist.likely[100:355, 0].tolist()} <= {*long}
+
+
+def test_a_bundle_says_how_long_a_list_may_be(tmp_path: Path) -> None:
+    usual = made_up(seed=1, vocabulary=9000, always=200, likely=50)
+    longer = Shortlist(usual.always, usual.likely, max_tokens=3000)
+    assert MAX_SHORTLIST_TOKENS < len(candidates(longer, *range(100, 150))) <= 3000
+    for shortlist in (usual, longer):
+        shortlist.check(9000, 9000, END)
+        shortlist.save(tmp_path / "shortlist.npz")
+        assert read_shortlist(tmp_path / "shortlist.npz").max_tokens == shortlist.max_tokens
+    for max_tokens in (-1, 0, 300, 1 << 20):
+        with pytest.raises(ValueError, match=r"max_tokens|always"):
+            Shortlist(usual.always, usual.likely, max_tokens).check(9000, 9000, END)
+
+
+def test_lists_that_are_longer_than_usual_give_the_same_bits_in_company() -> None:
+    usual = made_up(seed=5)
+    longer = Shortlist(usual.always, usual.likely, max_tokens=2 * MAX_SHORTLIST_TOKENS)
+    bundle = graph_bundle(model(), "int8", longer)
+    alone = [bits(translate(bundle, each, Options())) for each in SENTENCES[:6]]
+    with Translator(bundle, EngineSettings(rows=6, lanes=1)) as translator:
+        assert [bits(answer) for answer in translator.translate(SENTENCES[:6])] == alone
 
 
 @pytest.mark.parametrize(

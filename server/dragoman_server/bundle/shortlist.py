@@ -18,7 +18,9 @@ from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.errors import BundleError
 
 MAX_SHORTLIST_TOKENS = 1024
-"""Most target tokens that the shortlist of one sentence has."""
+"""Most target tokens that the shortlist of one sentence has, unless a bundle says otherwise."""
+_MAX_TOKENS = 8192
+"""Most that a bundle may say."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +32,14 @@ class Shortlist:
     likely: npt.NDArray[np.int32]
     """Target tokens that are likely for each source token, a line each: the likeliest first, -1
     where there are no more."""
+    max_tokens: int = MAX_SHORTLIST_TOKENS
+    """Most target tokens that the shortlist of one sentence has."""
 
     def check(self, source_vocabulary: int, target_vocabulary: int, end: int) -> None:
         """Raise ``ValueError`` if the shortlist can't be of a model with these vocabularies."""
-        if self.always.ndim != 1 or not 1 <= len(self.always) <= MAX_SHORTLIST_TOKENS // 2:
+        if not 2 <= self.max_tokens <= _MAX_TOKENS:
+            raise ValueError(f"max_tokens is {self.max_tokens}")
+        if self.always.ndim != 1 or not 1 <= len(self.always) <= self.max_tokens // 2:
             raise ValueError(f"always is of shape {self.always.shape}")
         if (
             self.likely.ndim != 2
@@ -52,9 +58,9 @@ class Shortlist:
     def tokens_for(self, source: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
         """Return the target tokens for a source: the end token, then the others by their id.
 
-        At most ``MAX_SHORTLIST_TOKENS``: a long source gets fewer for each of its tokens. Returns
-        None if a token of the source does not occur in the text that the shortlist was learnt
-        from: it may be a name or a sign that is to be copied, which may take any token.
+        At most ``max_tokens``: a long source gets fewer for each of its tokens. Returns None if a
+        token of the source does not occur in the text that the shortlist was learnt from: it may
+        be a name or a sign that is to be copied, which may take any token.
         """
         sources = np.fromiter({*source}, np.int64)
         end, each = self.always[0], self.likely.shape[1]
@@ -66,7 +72,7 @@ class Shortlist:
             is_listed[self.likely[sources, :each]] = True
             is_listed[[end, -1]] = False
             others = np.flatnonzero(is_listed)
-            if len(others) < MAX_SHORTLIST_TOKENS:
+            if len(others) < self.max_tokens:
                 return np.concatenate([[end], others])
             each = each * 3 // 4
 
@@ -77,8 +83,11 @@ class Shortlist:
 
     def save(self, path: Path) -> None:
         """Write the shortlist as a file of a bundle."""
+        arrays: dict[str, npt.NDArray[np.int32]] = {"always": self.always, "likely": self.likely}
+        if self.max_tokens != MAX_SHORTLIST_TOKENS:
+            arrays["max_tokens"] = np.array(self.max_tokens, np.int32)
         with path.open("wb") as file:
-            np.savez_compressed(file, always=self.always, likely=self.likely)
+            np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def shortlist_of(directory: Path, manifest: Manifest) -> Shortlist | None:
@@ -98,6 +107,7 @@ def read_shortlist(path: Path) -> Shortlist:
     """Read the file of a shortlist. Raises ``BundleError`` if it is none."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return Shortlist(stored["always"], stored["likely"])
+            max_tokens = stored.get("max_tokens", MAX_SHORTLIST_TOKENS)
+            return Shortlist(stored["always"], stored["likely"], int(max_tokens))
     except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile, zlib.error) as error:
         raise BundleError(f"{path}: not a shortlist ({error})") from None

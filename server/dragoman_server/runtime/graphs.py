@@ -64,6 +64,7 @@ class Graphs:
                 f"{bundle.path}: precision {manifest.precision}, but device cuda needs float16"
             )
         self._sessions = open_sessions(bundle, settings.device, settings.threads, settings.spin)
+        self._shortlist = bundle.shortlist
         self._allocate()
 
     def _allocate(self) -> None:
@@ -81,8 +82,9 @@ class Graphs:
         trials."""
         self.shortlists: RowShortlists | None = None
         """Shortlists of the rows, where the bundle has a shortlist."""
-        if sessions.output_weights is not None:
-            self.shortlists = RowShortlists(sessions.output_weights, rows)
+        if sessions.output_weights is not None and self._shortlist is not None:
+            max_tokens = self._shortlist.max_tokens
+            self.shortlists = RowShortlists(sessions.output_weights, rows, max_tokens)
         cross = cross_caches(manifest.dimensions.decoder_layers)
         self._encoding = self._caches.bound(sessions.encoder, rows, cross)
         self._moving = self._caches.bound(sessions.move, rows)

@@ -30,15 +30,18 @@ class RowShortlists:
     All memory is taken at the start.
     """
 
-    def __init__(self, weights: OutputWeights, rows: int) -> None:
+    def __init__(
+        self, weights: OutputWeights, rows: int, max_tokens: int = MAX_SHORTLIST_TOKENS
+    ) -> None:
+        """``max_tokens`` are those that one shortlist may have."""
         vocabulary, width = weights.matrix.shape
         self._all = weights
-        self._max_columns = min(vocabulary, rows * MAX_SHORTLIST_TOKENS)
-        self.ids = np.zeros((rows, MAX_SHORTLIST_TOKENS), np.int64)
+        self._max_columns = min(vocabulary, rows * max_tokens)
+        self.ids = np.zeros((rows, max_tokens), np.int64)
         """Tokens of each row's shortlist, the end token first."""
-        self.columns = np.zeros((rows, MAX_SHORTLIST_TOKENS), np.int64)
+        self.columns = np.zeros((rows, max_tokens), np.int64)
         """Column of each token in ``ids``."""
-        self.offsets = np.full((rows, MAX_SHORTLIST_TOKENS), -np.inf, np.float32)
+        self.offsets = np.full((rows, max_tokens), -np.inf, np.float32)
         """Added to the logit of each token in ``ids``: -inf after the last token of a shortlist,
         and for an end token that may not come yet."""
         self._memory = np.zeros(self._max_columns * width, np.int8)
@@ -108,10 +111,10 @@ class RowShortlists:
 
     def fill_all(self) -> None:
         """Give every row as long a shortlist as there can be, to take as much memory as ever."""
-        vocabulary, rows = len(self._uses), len(self.ids)
-        length = min(MAX_SHORTLIST_TOKENS, vocabulary)
+        vocabulary, (rows, max_tokens) = len(self._uses), self.ids.shape
+        length = min(max_tokens, vocabulary)
         for row in range(rows):
-            self.fill([row], (row * MAX_SHORTLIST_TOKENS + np.arange(length)) % vocabulary)
+            self.fill([row], (row * max_tokens + np.arange(length)) % vocabulary)
 
     def clear(self) -> None:
         """Forget all shortlists."""

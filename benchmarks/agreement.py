@@ -1,12 +1,14 @@
-"""Do a bundle's graphs say what PyTorch says, and the same in any company?
+"""Check that a bundle's graphs say what PyTorch says, and the same in every batch.
 
-Searches greedily and with a beam of 4 over the graphs and in PyTorch, on sentences of a text; then
-decodes sentences alone and in random batches of up to 64 ragged rows, and compares every bit.
+Translates sentences of a text greedily and with a beam of 4, with the graphs and in PyTorch, and
+compares tokens and log-probabilities. Then decodes sentences alone and in random batches of up to
+64 ragged rows, and compares every bit.
 
     python benchmarks/agreement.py CHECKPOINT BUNDLE --source test.en.gz [--sentences 200]
 
-The search is compared for float32 bundles. Ends with exit code 1 on a difference that is not a tie
-to 1e-4 in log-probability; ties are printed.
+PyTorch is compared with float32 bundles only: int8 weights are others. Ends with exit code 1 on a
+difference that is not a tie, that is, where log-probabilities differ by more than 1e-4; ties are
+printed.
 """
 
 import argparse
@@ -27,11 +29,13 @@ from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
 from dragoman_training.translate.search import Hypothesis, beam_search, default_limit
 
 TIE = 1e-4
+"""Difference of two log-probabilities up to which hypotheses are a tie."""
 ROWS = 64
+"""Most sentences that are decoded at once."""
 
 
 def compare(name: str, ours: list[list[Decoded]], theirs: list[list[Hypothesis]]) -> int:
-    """Print what differs. Returns how much of it is no tie."""
+    """Print the hypotheses that differ, and return how many of them are no tie."""
     worst, ties, wrong = 0.0, 0, 0
     for number, (found, expected) in enumerate(zip(ours, theirs, strict=True), start=1):
         for a, b in zip(found, expected, strict=True):
@@ -50,6 +54,7 @@ def compare(name: str, ours: list[list[Decoded]], theirs: list[list[Hypothesis]]
 
 
 def compare_search(model: Transformer, graphs: Graphs, sources: list[list[int]]) -> int:
+    """Compare greedy and beam search with PyTorch's, and return how many hypotheses differ."""
     limits = [default_limit(len(s), model.settings.max_length) for s in sources]
     wrong = 0
     for size in (1, 4):
@@ -69,12 +74,26 @@ def compare_search(model: Transformer, graphs: Graphs, sources: list[list[int]])
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("bundle", type=Path)
-    parser.add_argument("--source", type=Path, required=True, help="sentences, one a line")
-    parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--batches", type=int, default=1000)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("checkpoint", type=Path, help="run or checkpoint of the model in PyTorch")
+    parser.add_argument("bundle", type=Path, help="directory of the bundle made from it")
+    parser.add_argument(
+        "--source", type=Path, required=True, help="source text, a sentence a line; may be gzip"
+    )
+    parser.add_argument(
+        "--sentences",
+        type=int,
+        default=200,
+        help="sentences of the text that are translated (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batches",
+        type=int,
+        default=1000,
+        help="random batches that sentences are decoded in (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--threads", type=int, default=1, help="threads of the graphs (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     checkpoint = Checkpoint.load(find_checkpoint(arguments.checkpoint))
     bundle = read_bundle(arguments.bundle)

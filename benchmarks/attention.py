@@ -1,4 +1,4 @@
-"""What attention bought: quality by the length of the sentence, with and without it.
+"""Measure what attention buys: BLEU by sentence length, of models with and without it.
 
 Takes runs of a recurrent model without attention, of one with additive attention and of a
 Transformer, all trained on the same text; translates the same test text with each, and measures
@@ -37,7 +37,7 @@ from dragoman_training.translate.alignment import cross_attention
 from dragoman_training.translate.evaluation import translate
 
 BUCKETS = (8, 11, 14, 17, 21)
-"""The last number of words of each bucket but the last, which has no end."""
+"""Most words of a sentence in each bucket but the last, which has no bound."""
 
 
 @dataclass(frozen=True)
@@ -59,23 +59,23 @@ class Bucket:
 class Score:
     bleu: float
     within: float
-    """Half the width of the 95% interval."""
+    """Half the width of the 95% interval, in BLEU points."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One model."""
+    """What was measured of one model."""
 
     label: str
     parameters: int
     tokens_per_second: float | None
     whole: Score
     scores: list[Score]
-    """By bucket."""
+    """Scores of the buckets, in their order."""
 
 
 def by_length(pairs: list[Pair], ends: list[int]) -> list[Bucket]:
-    """The buckets that have sentences."""
+    """Return the buckets that have sentences."""
     words = [len(pair.source.split()) for pair in pairs]
     edges = [0, *ends, None]
     buckets = []
@@ -179,7 +179,7 @@ def draw_lengths(models: list[Measured], buckets: list[Bucket]) -> Figure:
 
 
 def heat_map(checkpoint: Checkpoint, sentence: str, layer: int | None) -> HeatMap | None:
-    """None for a model without attention."""
+    """Return a picture of the model's attention on a sentence; None if it has no attention."""
     model = checkpoint.build_model()
     layers = len(model.cross_attentions())
     if not layers:
@@ -219,16 +219,44 @@ def run(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="runs or checkpoints")
-    parser.add_argument("--source", nargs="+", type=Path, required=True)
-    parser.add_argument("--reference", nargs="+", type=Path, required=True)
-    parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--buckets", nargs="+", type=int, default=BUCKETS, metavar="WORDS")
-    parser.add_argument("--sentence", help="sentence to draw the attention of")
     parser.add_argument(
-        "--layer", type=int, help="decoder layer of the Transformer to draw; by default the last"
+        "runs", nargs="+", type=Path, metavar="RUN", help="runs or checkpoints that are compared"
     )
-    parser.add_argument("--output", type=Path, default=Path("docs/images/attention"))
+    parser.add_argument(
+        "--source",
+        nargs="+",
+        type=Path,
+        required=True,
+        help="source texts of the test, a sentence a line; may be gzip",
+    )
+    parser.add_argument(
+        "--reference",
+        nargs="+",
+        type=Path,
+        required=True,
+        help="reference translations of these texts, a sentence a line; may be gzip",
+    )
+    parser.add_argument(
+        "--beam", type=int, default=5, help="beam size of the search (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--buckets",
+        nargs="+",
+        type=int,
+        default=BUCKETS,
+        metavar="WORDS",
+        help="most words of a sentence in each bucket but the last (default: %(default)s)",
+    )
+    parser.add_argument("--sentence", help="sentence whose attention is drawn")
+    parser.add_argument(
+        "--layer", type=int, help="decoder layer of the Transformer to draw (default: the last)"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("docs/images/attention"),
+        help="directory for the pictures (default: %(default)s)",
+    )
     arguments = parser.parse_args()
     if arguments.beam < 1 or min(arguments.buckets) < 1:
         parser.error("--beam and --buckets are above 0")

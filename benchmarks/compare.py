@@ -1,16 +1,17 @@
-"""Dragoman beside its peers, on the same weights, in the same run.
+"""Compare Dragoman's speed with that of its peers, on the same weights, in the same run.
 
     python benchmarks/compare.py --quick                     # make bench-quick
     python benchmarks/compare.py --json compare.json         # part of make bench
 
-Sentences are translated with 1, 8, 32 and 64 at a time: by ``dragoman serve`` over gRPC, by our
-engine in this process, by CTranslate2, by transformers and, where a Python that has it is named
-with ``--optimum``, by Optimum-ONNX. Before anything is timed, translations are compared: what is
-not the same work is not worth timing. Each has the setting that is best for it, found in the same
-run; then they take turns. A ratio is the median of the rounds' ratios of sentences a second.
+Sentences are translated with 1, 8, 32 and 64 at a time by ``dragoman serve`` over gRPC, by our
+engine in this process, by CTranslate2, by transformers, and by Optimum-ONNX where ``--optimum``
+names a Python that has it. First, translations are compared: engines that do not do the same work
+are not worth timing. Then the fastest setting of each engine is found, and with it they take
+turns. A ratio is the median, over the rounds, of our sentences a second divided by the peer's.
 
-Ends with a line ``ctranslate2 int8 ratios R1 R8 R32 R64`` (greedy search over gRPC, the seeded
-model), and with ``--quick`` with exit code 1 where one is below 0.8.
+The last line is ``ctranslate2 int8 ratios R1 R8 R32 R64``: the seeded model in greedy search over
+gRPC, beside CTranslate2, by sentences at a time. With ``--quick`` the exit code is 1 where one of
+them is below 0.8.
 """
 
 import argparse
@@ -23,31 +24,30 @@ from pathlib import Path
 from typing import Any
 
 from measuring import machine
-from measuring.contenders import Contender, Figures, best_settings, in_turns, ratios, spread
-from measuring.servers import SERVED, served
+from measuring.contenders import (
+    Contender,
+    Figures,
+    add_round_arguments,
+    best_settings,
+    in_turns,
+    ratios,
+    rows_for,
+    sentences_for,
+    share_alike,
+    spread,
+)
+from measuring.names import CTRANSLATE2, IN_PROCESS, SERVED
 from peers import in_process
 from peers.optimum_peer import optimum
+from peers.served import served
 from subjects import catalogue
-from subjects.catalogue import Subject, Text
+from subjects.subject import Subject, Text
 
-LEAST = 0.8
-"""Ratio to CTranslate2 below which the command fails."""
-SENTENCES = {1: 8, 8: 32, 32: 96, 64: 192}
-"""Of a round, by how many are translated at a time."""
-FLOAT32_AGREEMENT = 0.9
-"""Share of the float32 tokens that peers have to choose alike, or they do not do the same."""
-OURS = (SERVED, in_process.IN_PROCESS)
-
-
-def rows_for(beam: int) -> int:
-    """Rows beyond 128 are no faster, and memory is taken for all of them."""
-    return 64 if beam == 1 else 128
-
-
-def sentences_for(beam: int, concurrent: int) -> int:
-    """Of a round."""
-    count = SENTENCES.get(concurrent, 2 * concurrent)
-    return count if beam == 1 else max(concurrent, count // 2)
+MIN_RATIO = 0.8
+"""Ratio to CTranslate2 below which ``--quick`` ends with exit code 1."""
+MIN_FLOAT32_AGREEMENT = 0.9
+"""Share of tokens that a peer has to choose as we do in float32, or it does other work."""
+OURS = (SERVED, IN_PROCESS)
 
 
 @contextmanager
@@ -58,6 +58,7 @@ def all_contenders(
     directory: Path,
     wanted: argparse.Namespace,
 ) -> Iterator["Field"]:
+    """Start all engines that take part, for one model, precision and beam size."""
     bundle = subject.bundle(precision, directory)
     rows = rows_for(beam)
     log = directory / "servers.log"
@@ -73,7 +74,7 @@ def all_contenders(
 
 
 class Field:
-    """Everyone who takes part, for one model, precision and beam."""
+    """All engines that take part, for one model, precision and beam size."""
 
     def __init__(
         self,
@@ -88,27 +89,25 @@ class Field:
         self._ctranslate2 = ctranslate2
 
     def contenders(self, concurrent: int) -> list[Contender]:
+        """Return every engine with every setting for so many sentences at a time."""
         theirs = self._ctranslate2.contenders(self._subject.forced, self._beam, concurrent)
         return [*self._found, *theirs]
 
 
 def agreement(subject: Subject, chosen: Sequence[Contender], texts: Sequence[Text]) -> Any:
-    """Of each, the share of tokens that it chooses as our engine does in this process."""
+    """Return, for each engine, the share of tokens that it chooses as ours does in process."""
     answers = {c.engine: _token_lists(subject, c, texts) for c in chosen}
-    ours = answers[in_process.IN_PROCESS]
-    found = {}
-    for engine, theirs in answers.items():
-        if engine != in_process.IN_PROCESS:
-            pairs = list(zip(ours, theirs, strict=True))
-            same = sum(a == b for one, other in pairs for a, b in zip(one, other, strict=False))
-            found[engine] = same / sum(max(len(one), len(other)) for one, other in pairs)
-    return found
+    ours = answers.pop(IN_PROCESS)
+    return {engine: share_alike(ours, theirs) for engine, theirs in answers.items()}
 
 
 def _token_lists(
     subject: Subject, contender: Contender, texts: Sequence[Text]
 ) -> list[tuple[int, ...]]:
-    """By way of the text: special tokens, which a seeded model does say, are not in it."""
+    """Return translations as ids, by way of their text, which has no special tokens.
+
+    A seeded model does say special tokens, and not all engines give them back.
+    """
     most = None if subject.forced is None else subject.forced - 1  # the last may be the end token
     found = []
     for answer in contender.run(texts, len(texts)):
@@ -121,7 +120,7 @@ def _token_lists(
 def measure(
     field: Field, subject: Subject, precision: str, beam: int, wanted: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    """An entry for each number of sentences at a time."""
+    """Yield the figures for each number of sentences at a time."""
     for concurrent in wanted.concurrent:
         count = sentences_for(beam, concurrent)
         texts = subject.texts(count, seed=concurrent)
@@ -129,10 +128,10 @@ def measure(
         alike = agreement(subject, chosen, texts[: min(count, 16)])
         if precision == "float32":
             for engine, share in alike.items():
-                if share < FLOAT32_AGREEMENT:
+                if share < MIN_FLOAT32_AGREEMENT:
                     raise SystemExit(
                         f"{subject.name}, beam {beam}: {engine} chooses only {share:.0%} of the "
-                        "tokens as our engine does, so it does not do the same work"
+                        "tokens as our engine does in float32, so it does not do the same work"
                     )
         figures = in_turns(chosen, texts, concurrent, wanted.rounds)
         yield {
@@ -147,14 +146,12 @@ def measure(
 
 
 def _ratios(figures: dict[str, Figures]) -> dict[str, dict[str, dict[str, float]]]:
-    """By peer, and which of ours."""
+    """Return the spread of ratios, by peer and by which of ours is divided by it."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, theirs in figures.items():
         if name not in OURS:
             found[name] = {mine: spread(ratios(figures[mine], theirs)) for mine in OURS}
-    found[in_process.IN_PROCESS] = {
-        SERVED: spread(ratios(figures[SERVED], figures[in_process.IN_PROCESS]))
-    }
+    found[IN_PROCESS] = {SERVED: spread(ratios(figures[SERVED], figures[IN_PROCESS]))}
     return found
 
 
@@ -180,7 +177,7 @@ def show(entry: dict[str, Any]) -> None:
 
 def quick_ratios(entries: Sequence[dict[str, Any]]) -> list[float]:
     return [
-        entry["ratios"][in_process.CTRANSLATE2][SERVED]["median"]
+        entry["ratios"][CTRANSLATE2][SERVED]["median"]
         for entry in entries
         if (entry["precision"], entry["beam"]) == ("int8", 1) and entry["subject"] != "en-pt"
     ]
@@ -189,18 +186,44 @@ def quick_ratios(entries: Sequence[dict[str, Any]]) -> list[float]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--quick", action="store_true", help="measure only what the last line needs"
+        "--quick",
+        action="store_true",
+        help="measure only what the last line needs: base, int8, greedy, beside CTranslate2",
     )
-    parser.add_argument("--subjects", nargs="+", choices=("base", "en-pt"))
-    parser.add_argument("--precisions", nargs="+", choices=("int8", "float32"))
-    parser.add_argument("--beams", type=int, nargs="+")
-    parser.add_argument("--peers", nargs="*", choices=("transformers",))
-    parser.add_argument("--concurrent", type=int, nargs="+", default=[1, 8, 32, 64])
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--tries", type=int, default=2, help="runs of each setting, to find the best"
+        "--subjects",
+        nargs="+",
+        choices=("base", "en-pt"),
+        help="models to measure: seeded, or the repository's (default: both)",
     )
-    parser.add_argument("--optimum", type=Path, help="Python interpreter that has optimum-onnx")
+    parser.add_argument(
+        "--precisions",
+        nargs="+",
+        choices=("int8", "float32"),
+        help="precisions of our weights and of CTranslate2's (default: both)",
+    )
+    parser.add_argument(
+        "--beams", type=int, nargs="+", help="beam sizes; 1 is greedy search (default: 1 4)"
+    )
+    parser.add_argument(
+        "--peers",
+        nargs="*",
+        choices=("transformers",),
+        help="peers beside CTranslate2, which always takes part (default: transformers)",
+    )
+    parser.add_argument(
+        "--concurrent",
+        type=int,
+        nargs="+",
+        default=[1, 8, 32, 64],
+        help="numbers of sentences that are translated at a time (default: %(default)s)",
+    )
+    add_round_arguments(parser)
+    parser.add_argument(
+        "--optimum",
+        type=Path,
+        help="Python interpreter that has optimum-onnx; without it, it is not measured",
+    )
     catalogue.add_arguments(parser)
     parser.add_argument("--json", type=Path, help="file to write all figures to")
     found = parser.parse_args()
@@ -247,7 +270,7 @@ def main() -> None:
     found = quick_ratios(entries)
     if found:
         print("\nctranslate2 int8 ratios", *(f"{ratio:.2f}" for ratio in found), flush=True)
-        sys.exit(wanted.quick and min(found) < LEAST)
+        sys.exit(wanted.quick and min(found) < MIN_RATIO)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Step and encode time of the exported graphs, beside what the machine can do.
+"""Time steps and encodings of the exported graphs, beside what the machine can do.
 
-A seeded Transformer is exported in each precision; rounds alternate between precisions, because the
-machine's speed drifts. In the same run a large matrix product and a read of a large array give the
-machine's rates, so that a step can be held against them.
+A seeded Transformer is exported in float32 and in int8, and both take turns, because the machine's
+speed drifts. In the same run a large matrix product and the reading of a large array tell what the
+machine can do at most.
 
     python benchmarks/graphs.py [--preset base] [--rounds 7] [--threads 1 2] [--json FILE]
 
-Ends with exit code 1 when int8 is not at least 2 times as fast as float32 at 1 row and 1.15 times
-at 64, or when a longer past costs more than twice the reading of its caches.
+Ends with exit code 1 if a step of int8 is not at least 2 times as fast as one of float32 with 1 row
+and 1.15 times with 64, or if a longer past costs more than twice the time of reading its caches.
 """
 
 import argparse
@@ -17,48 +17,29 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_training.models.settings import PRESETS
-from subjects.seeded import SOURCE, export, seeded_model
+from measuring import machine
+from subjects import catalogue
+from subjects.seeded import SOURCE_TOKENS, export, seeded_model
 
 ROWS = (1, 8, 32, 64)
 STEPS = 12
+"""Steps that are timed together."""
 SHORT, LONG, LONG_ROWS = 10, 250, 32
-LEAST = {1: 2.0, 64: 1.15}
+"""Past tokens of a short and of a long past, and the rows that have them."""
+MIN_RATIOS = {1: 2.0, 64: 1.15}
+"""Times that a step of int8 has to be as fast as one of float32, by rows."""
 PRECISIONS = ("float32", "int8")
-
-
-@dataclass(frozen=True)
-class Machine:
-    gflops: float
-    """float32 matrix product."""
-    read_rate: float
-    """Bytes a second, read from memory."""
-
-
-def best_of(call: Callable[[], object], times: int = 5) -> float:
-    return min(seconds(call) for _ in range(times))
 
 
 def seconds(call: Callable[[], object]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
-
-
-def measure_machine(threads: int) -> Machine:
-    torch.set_num_threads(threads)
-    a = torch.randn(2048, 2048)
-    large = torch.ones(128 << 20)
-    product = best_of(lambda: a @ a)
-    read = best_of(lambda: large.sum())
-    return Machine(2 * 2048**3 / product / 1e9, large.numel() * 4 / read)
 
 
 class Timer:
@@ -70,13 +51,14 @@ class Timer:
         self._vocabulary = vocabulary
 
     def encode(self, rows: int) -> float:
-        ids = self._rng.integers(4, self._vocabulary, (rows, SOURCE))
-        lengths, places = np.full(rows, SOURCE), np.arange(rows)
+        """Return the seconds of encoding so many sentences at once."""
+        ids = self._rng.integers(4, self._vocabulary, (rows, SOURCE_TOKENS))
+        lengths, places = np.full(rows, SOURCE_TOKENS), np.arange(rows)
         return seconds(lambda: self._graphs.encode(ids, lengths, places, places))
 
     def step(self, rows: int, past: int) -> float:
-        """The mean of a few steps that begin at this past length."""
-        tokens, lengths = np.full(rows, 5), np.full(rows, SOURCE)
+        """Return the mean seconds of a few steps, the first of which has so many past tokens."""
+        tokens, lengths = np.full(rows, 5), np.full(rows, SOURCE_TOKENS)
 
         def steps() -> None:
             for n in range(STEPS):
@@ -87,7 +69,10 @@ class Timer:
 
 
 def compare(timers: dict[str, Timer], rounds: int) -> dict[str, dict[int, dict[str, float]]]:
-    """Medians of alternating rounds: of encoding, of steps, and of the ratio of both."""
+    """Return seconds of encoding and of a step by rows and precision, and their ratio.
+
+    All are medians of rounds in which the precisions take turns.
+    """
     figures: dict[str, dict[int, dict[str, float]]] = {"encode": {}, "step": {}}
     for rows in ROWS:
         times: dict[tuple[str, str], list[float]] = {}
@@ -103,7 +88,7 @@ def compare(timers: dict[str, Timer], rounds: int) -> dict[str, dict[int, dict[s
 
 
 def long_past(timers: dict[str, Timer], rounds: int) -> dict[str, float]:
-    """The extra seconds of a step far into a translation."""
+    """Return the seconds that a step takes longer with a long past, by precision."""
     extra: dict[str, list[float]] = {name: [] for name in timers}
     for _ in range(rounds):
         for name, timer in timers.items():
@@ -113,9 +98,9 @@ def long_past(timers: dict[str, Timer], rounds: int) -> dict[str, float]:
 
 
 def run(arguments: argparse.Namespace, threads: int, directory: Path) -> list[str]:
-    """Print the figures for a number of threads. Returns what falls short."""
+    """Print the figures for a number of threads, and return what falls short."""
     vocabulary = arguments.vocabulary
-    machine = measure_machine(threads)
+    limits = machine.limits(threads)
     model = seeded_model(arguments.preset, vocabulary)
     settings = model.settings
     timers = {
@@ -130,23 +115,23 @@ def run(arguments: argparse.Namespace, threads: int, directory: Path) -> list[st
     }
     print(
         f"\n{arguments.preset}, vocabulary {vocabulary}, {threads} threads; this machine: "
-        f"{machine.gflops:.0f} GFLOPS, reads {machine.read_rate / 1e9:.1f} GB/s"
+        f"{limits.float32_rate / 1e9:.0f} GFLOPS, reads {limits.read_rate / 1e9:.1f} GB/s"
     )
     figures = compare(timers, arguments.rounds)
     shortfalls = []
     for kind, by_rows in figures.items():
         for rows, row in by_rows.items():
-            tokens = rows * (SOURCE if kind == "encode" else 1)
+            tokens = rows * (SOURCE_TOKENS if kind == "encode" else 1)
             parts = "   ".join(
                 f"{name} {row[name] * 1e3:7.2f} ms {tokens / row[name]:6.0f} tokens/s"
                 for name in PRECISIONS
             )
             print(f"{kind:6s} {rows:3d} rows   {parts}   {row['ratio']:.2f}×")
-            if kind == "step" and row["ratio"] < LEAST.get(rows, 0.0):
+            if kind == "step" and row["ratio"] < MIN_RATIOS.get(rows, 0.0):
                 shortfalls.append(f"int8 at {rows} rows is {row['ratio']:.2f}×, {threads} threads")
     positions = LONG - STEPS - SHORT
     cache_bytes = 2 * settings.decoder_layers * positions * settings.width * 4 * LONG_ROWS
-    reading = cache_bytes / machine.read_rate
+    reading = cache_bytes / limits.read_rate
     extra = long_past(timers, arguments.rounds)
     for name, value in extra.items():
         print(
@@ -155,16 +140,26 @@ def run(arguments: argparse.Namespace, threads: int, directory: Path) -> list[st
         )
         if value > 2 * reading:
             shortfalls.append(f"{name}: a longer past costs {value / reading:.2f}× its reading")
-    arguments.figures[threads] = {"machine": vars(machine), **figures, "long_past": extra}
+    arguments.figures[threads] = {"machine": vars(limits), **figures, "long_past": extra}
     return shortfalls
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--preset", default="base", choices=PRESETS)
-    parser.add_argument("--vocabulary", type=int, default=32_000)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, nargs="+", default=[os.cpu_count() or 1])
+    catalogue.add_arguments(parser)
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=7,
+        help="rounds in which precisions take turns to be timed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        nargs="+",
+        default=[os.cpu_count() or 1],
+        help="numbers of threads of the graphs, each measured by itself (default: %(default)s)",
+    )
     parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
     arguments.figures = {}

@@ -1,10 +1,10 @@
-"""A long file through ``dragoman translate``: memory that does not grow, and a run that is resumed.
+"""Translate a long file with ``dragoman translate``: memory stays flat, and runs can be resumed.
 
     python benchmarks/many_lines.py [--lines 100000] [--directory DIRECTORY]
 
-Starts a server with models/en-pt on this machine, translates generated lines once without a break,
-and once killed midway with SIGKILL and resumed. Ends with exit code 1 where the two outputs differ,
-where a line is lost, or where the client's memory grows by more than it may.
+Starts a server with models/en-pt on this machine and translates generated lines twice: once without
+a break, and once killed midway with SIGKILL and then resumed. Ends with exit code 1 if the outputs
+differ, if a line is lost, or if the client's memory grows by more than 8 MiB.
 """
 
 import argparse
@@ -15,16 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from measuring.servers import dragoman_server
+
 MODEL = Path(__file__).parents[1] / "models" / "en-pt"
 DRAGOMAN = (sys.executable, "-m", "dragoman_cli")
-READY_SECONDS = 120.0
-MOST_GROWTH = 8.0
-"""MiB, of the client's resident memory, between a tenth of the lines and the end."""
+MAX_GROWTH = 8.0
+"""MiB by which the client's resident memory may grow between an early and a late part of a run."""
 
 SUBJECTS = ("The old man", "My sister", "The government", "A friend of mine", "The red car")
 VERBS = ("wants to buy", "has never seen", "will not forget", "talks about", "is looking for")
@@ -42,42 +41,22 @@ def write_lines(path: Path, count: int) -> None:
             file.write(f"{number}: {line}\n" if number % 10 == 0 else f"{line}\n")
 
 
-@contextmanager
-def server(directory: Path) -> Iterator[str]:
-    """Yields its address."""
-    with (directory / "server.log").open("w") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own command
-            [*DRAGOMAN, "serve", str(MODEL), "--listen", "127.0.0.1:0", "--metrics", ""],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                words = line.split()
-                if words and words[0] == "gRPC":
-                    yield words[1]
-                    break
-            else:
-                sys.exit(f"the server did not start; see {log.name}")
-        finally:
-            process.terminate()
-            process.wait(READY_SECONDS)
-
-
 @dataclass
 class Run:
     """One run of the command, and its memory over time."""
 
     code: int = 0
+    """Exit code of the command; below 0 where a signal ended it."""
     seconds: float = 0.0
     memory: list[tuple[int, float]] = field(default_factory=list)
-    """Lines that were written, and MiB that were resident then."""
+    """Lines that were written so far, and MiB that were resident then."""
 
     @property
     def growth(self) -> float:
-        """Least-to-last would be moved by one moment; so: from the most of an early part."""
+        """MiB between the peak of an early part and that of a late part.
+
+        A difference of two moments would depend on which moments they are.
+        """
         total = self.memory[-1][0] if self.memory else 0
         early = [mib for lines, mib in self.memory if 0.1 * total <= lines < 0.3 * total]
         late = [mib for lines, mib in self.memory if lines >= 0.7 * total]
@@ -87,6 +66,7 @@ class Run:
 def translate(
     address: str, source: Path, output: Path, *more: str, kill_after: int | None = None
 ) -> Run:
+    """Run ``dragoman translate``, and kill it after so many lines if a number is given."""
     partial = output.with_name(f".{output.name}.partial")
     command = [*DRAGOMAN, "translate", "--file", str(source), "--output", str(output)]
     run, began = Run(), time.monotonic()
@@ -113,7 +93,7 @@ def translate(
 
 
 def resident(pid: int) -> float:
-    """MiB; 0 where the process has ended."""
+    """Return the MiB that are resident; 0 if the process has ended."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except OSError:
@@ -130,10 +110,12 @@ def report(name: str, run: Run, lines: int) -> None:
 
 
 def problems(lines: int, directory: Path) -> list[str]:
+    """Translate the lines both ways, and return what is wrong."""
     source, whole, resumed = (directory / name for name in ("lines.en", "whole.pt", "resumed.pt"))
     write_lines(source, lines)
     found = []
-    with server(directory) as address:
+    with dragoman_server(MODEL, directory / "server.log") as server:
+        address = server.address
         unbroken = translate(address, source, whole)
         report("unbroken", unbroken, lines)
         killed = translate(address, source, resumed, kill_after=lines // 2)
@@ -151,17 +133,21 @@ def problems(lines: int, directory: Path) -> list[str]:
     if whole.read_bytes() != resumed.read_bytes():
         found.append("the resumed output differs from the unbroken one")
     found += [
-        f"{name}: memory grew by {run.growth:.1f} MiB, and may by {MOST_GROWTH}"
+        f"{name}: memory grew by {run.growth:.1f} MiB; at most {MAX_GROWTH} are allowed"
         for name, run in (("unbroken", unbroken), ("resumed", again))
-        if run.growth > MOST_GROWTH
+        if run.growth > MAX_GROWTH
     ]
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--lines", type=int, default=100_000)
-    parser.add_argument("--directory", type=Path, help="directory to keep the files in")
+    parser.add_argument(
+        "--lines", type=int, default=100_000, help="lines of the file (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--directory", type=Path, help="directory to keep the files in (default: none are kept)"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         directory = arguments.directory or Path(temporary)

@@ -1,11 +1,11 @@
-"""How good a bundle's translations are: what a model card says, measured on the engine itself.
+"""Measure how good a bundle's translations are: the figures of a model card, from the engine.
 
     python benchmarks/quality.py models/en-pt --source test.en.gz --reference test.pt.gz
 
-BLEU and chrF, greedy and with a beam, of the whole text, of its longest sentences, and of the text
-joined into groups of sentences, since users paste more than one at a time. With --worst, the
-sentences with the lowest chrF among the first few hundred are shown; with --translate, the
-translations of a text of your own.
+Prints BLEU and chrF of greedy and of beam search, for the whole text, for its longest sentences,
+and for the text joined into groups of sentences, since users paste more than one at a time. With
+--worst it also prints the sentences with the lowest chrF among the first few hundred, and with
+--translate the translations of a text of your own.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from dragoman_training.translate.evaluation import measure
 
 
 def translate(teacher: Teacher, texts: Sequence[str], beam: int) -> list[str]:
-    """What is longer than the model takes is not translated, and counts as such."""
+    """Return the translations; that of a text that is too long for the model is empty."""
     found: list[str] = []
     for at in range(0, len(texts), 2048):
         work = teacher.submit(texts[at : at + 2048], Options(beam=beam))
@@ -32,32 +32,75 @@ def translate(teacher: Teacher, texts: Sequence[str], beam: int) -> list[str]:
 
 
 def joined(lines: Sequence[str], size: int) -> list[str]:
+    """Return groups of so many lines, each as one text."""
     return [" ".join(lines[at : at + size]) for at in range(0, len(lines), size)]
 
 
 def longest(sources: Sequence[str], count: int) -> list[int]:
-    """The longest by words, in the order of the text."""
+    """Return the numbers of the sentences with most words, in the order of the text."""
     order = sorted(range(len(sources)), key=lambda i: (-len(sources[i].split()), i))
     return sorted(order[:count])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("bundle", type=Path)
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--reference", type=Path, required=True)
+    parser.add_argument("bundle", type=Path, help="directory of the bundle")
     parser.add_argument(
-        "--source-language", default="", help="source language, as en, for a bundle of several"
+        "--source",
+        type=Path,
+        required=True,
+        help="source text of the test, a sentence a line; may be gzip",
     )
     parser.add_argument(
-        "--target-language", default="", help="target language, as pt, for a bundle of several"
+        "--reference",
+        type=Path,
+        required=True,
+        help="reference translation of that text, a sentence a line; may be gzip",
     )
-    parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--longest", type=int, default=500)
-    parser.add_argument("--join", type=int, default=3)
-    parser.add_argument("--worst", type=int, default=0)
-    parser.add_argument("--worst-of", type=int, default=200)
-    parser.add_argument("--translate", type=Path, help="text whose translations are shown")
+    parser.add_argument(
+        "--source-language",
+        default="",
+        help="source language, such as en, if the bundle has several",
+    )
+    parser.add_argument(
+        "--target-language",
+        default="",
+        help="target language, such as pt, if the bundle has several",
+    )
+    parser.add_argument(
+        "--beams",
+        type=int,
+        nargs="+",
+        default=[1, 4],
+        help="beam sizes; 1 is greedy search (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--longest",
+        type=int,
+        default=500,
+        help="number of longest sentences that are also measured apart (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--join",
+        type=int,
+        default=3,
+        help="sentences that are joined to one text, also measured apart (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--worst",
+        type=int,
+        default=0,
+        help="number of worst translations, by chrF, to print (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--worst-of",
+        type=int,
+        default=200,
+        help="first sentences among which the worst are looked for (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--translate", type=Path, help="text of your own whose translations are printed"
+    )
     parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
     sources, references = (

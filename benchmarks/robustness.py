@@ -1,14 +1,17 @@
-"""How a bundle copes with what people type: words, numbers, placeholders, capitals.
+"""Measure how a bundle copes with what people type: words, numbers, placeholders, capitals.
 
     python benchmarks/robustness.py models/en-pt words --text mono.en.gz \\
         --dictionary dictionary.en.gz dictionary.pt.gz --known mono.pt.gz
     python benchmarks/robustness.py models/en-pt numbers --text wikinews.en.gz
     python benchmarks/robustness.py models/en-pt placeholders --text mono.en.gz
     python benchmarks/robustness.py models/en-pt case --source test.en.gz --reference test.pt.gz
-    python benchmarks/robustness.py models/en-pt inputs --text inputs.txt
+    python benchmarks/robustness.py models/en-pt inputs --text benchmarks/subjects/inputs.en
 
-Everything is asked of a real server over gRPC, as a user would. The figures are those of the model
-card; with --show, the cases that count as wrong are printed.
+A real server translates over gRPC, as for any user. The figures are those of the model card;
+--show says how many of the cases that count as wrong are printed. *words* compares single words
+with a dictionary, *numbers* the figures in source and translation, and *placeholders* counts those
+that come back exactly once; *case* tells what capitals and a missing full stop cost in chrF, and
+*inputs* prints translations as a table.
 """
 
 import argparse
@@ -50,7 +53,7 @@ FUNCTION_WORDS = (
     "yours yourself yourselves also even still although among one two three four five six seven "
     "eight nine ten u mr mrs ms dr st "
 )
-"""English words that are no content words, with a space after each."""
+"""English words that are no content words, with spaces between them."""
 
 
 def content_words(text: Path, count: int) -> list[str]:
@@ -185,32 +188,62 @@ def show_inputs(arguments: argparse.Namespace, translate: Translate) -> None:
         print(f"| {text} | {translation} |")
 
 
-MEASURES = {
-    "words": (measure_words, 1000),
-    "numbers": (measure_numbers, 1000),
-    "placeholders": (measure_placeholders, 2000),
-    "case": (measure_case, 500),
-    "inputs": (show_inputs, 0),
+MEASURES: dict[str, tuple[Callable[[argparse.Namespace, Translate], None], int, Sequence[str]]] = {
+    "words": (measure_words, 1000, ("text", "dictionary", "known")),
+    "numbers": (measure_numbers, 1000, ("text",)),
+    "placeholders": (measure_placeholders, 2000, ("text",)),
+    "case": (measure_case, 500, ("source", "reference")),
+    "inputs": (show_inputs, 0, ("text",)),
 }
+"""Measures by name: the function, words or sentences that it tries, and files that it needs."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("bundle", type=Path)
-    parser.add_argument("measure", choices=MEASURES)
-    parser.add_argument("--text", type=Path, help="English text, one sentence a line")
-    parser.add_argument("--dictionary", type=Path, nargs=2, metavar=("EN", "PT"))
-    parser.add_argument("--known", type=Path, help="Portuguese text that has all known words")
-    parser.add_argument("--source", type=Path)
-    parser.add_argument("--reference", type=Path)
-    parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--count", type=int, help="number of words or sentences to try")
-    parser.add_argument("--show", type=int, default=10, help="number of cases to print")
+    parser.add_argument("bundle", type=Path, help="directory of the bundle, English to Portuguese")
+    parser.add_argument("measure", choices=MEASURES, help="what is measured")
     parser.add_argument(
-        "--raw", action="store_true", help="judge what the model wrote before it is mended"
+        "--text",
+        type=Path,
+        help="English text, a sentence a line; for words, numbers, placeholders and inputs",
+    )
+    parser.add_argument(
+        "--dictionary",
+        type=Path,
+        nargs=2,
+        metavar=("EN", "PT"),
+        help="words and their translations, line by line; for words",
+    )
+    parser.add_argument(
+        "--known",
+        type=Path,
+        help="Portuguese text; a word that is not in it counts as invented; for words",
+    )
+    parser.add_argument(
+        "--source", type=Path, help="source text of the test, a sentence a line; for case"
+    )
+    parser.add_argument(
+        "--reference", type=Path, help="reference translation of that text; for case"
+    )
+    parser.add_argument(
+        "--beam", type=int, default=4, help="beam size of the search (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--count",
+        type=int,
+        help="number of words or sentences to try (default: 1000 words or numbers, 2000 "
+        "placeholders, 500 for case)",
+    )
+    parser.add_argument(
+        "--show", type=int, default=10, help="number of cases to print (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--raw", action="store_true", help="measure translations that the server has not mended"
     )
     arguments = parser.parse_args()
-    measure, count = MEASURES[arguments.measure]
+    measure, count, needed = MEASURES[arguments.measure]
+    if missing := [f"--{name}" for name in needed if getattr(arguments, name) is None]:
+        parser.error(f"{arguments.measure} needs {' and '.join(missing)}")
     arguments.count = arguments.count or count
     options = Options(beam_size=arguments.beam, mend=not arguments.raw)
     with tempfile.TemporaryDirectory() as directory:

@@ -1,18 +1,18 @@
-"""Where the time of a served sentence goes, and the step beside what the machine can do.
+"""Measure where the time of a served sentence goes, and a step beside the machine's limits.
 
     python benchmarks/served_sentence.py [--preset base] [--concurrent 1 8 64] [--json FILE]
 
 The parts come from the server's own timing, which a client asks for with ``Options(timing=True)``:
 
-    tokenise    from the call's arrival to its hand-over to the engine: split, mask, tokenise
-    queue       until it has its rows
-    encode      the encoder, with what it had to wait for in the same turn
+    tokenise    from the call's arrival until the engine has it: splitting, masking, tokenising
+    queue       waiting for free rows
+    encode      the encoder, with what the sentence had to wait for in the same turn
     steps       the decoder, one step for each token
-    detokenise  from the last token to the response: hand-over to the event loop, text, message
+    detokenise  from the last token to the response: way to the event loop, text, message
     wire        the rest of what the client saw: both ends of gRPC, and the SDK
 
-Below them, the time that a step takes is held against what it can't be below: reading every weight
-and every cache once, and multiplying, at the rates that this machine reaches in the same run.
+Then the time of a step is compared with the least that it can take: reading every weight and every
+cache once, and multiplying, at the rates that this machine reaches in the same run.
 """
 
 import argparse
@@ -29,15 +29,16 @@ from dragoman_client import AsyncClient, Translation
 from dragoman_server.bundle.reading import Bundle
 from dragoman_server.engine.settings import available_cores
 from measuring import machine
-from measuring.servers import PATIENCE, dragoman_server, options_for
+from measuring.servers import PATIENCE, dragoman_server
+from peers.served import options_for
 from subjects import catalogue
-from subjects.catalogue import Subject
-from subjects.seeded import SOURCE
+from subjects.seeded import SOURCE_TOKENS
+from subjects.subject import Subject
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Seconds of a sentence."""
+    """Seconds that the parts of a sentence's time took."""
 
     tokenise: float
     queue: float
@@ -46,10 +47,11 @@ class Parts:
     detokenise: float
     wire: float
     total: float
-    """As the client saw it."""
+    """Seconds from the client's call to its answer."""
 
     @classmethod
     def of(cls, made: Translation, seen: float) -> "Parts":
+        """Return the parts of a translation that took the client so many seconds."""
         timing = made.timing
         assert timing is not None
         steps = timing.first_token - timing.encode + timing.decode
@@ -66,7 +68,7 @@ class Parts:
 
 
 def sentences(address: str, subject: Subject, concurrent: int, count: int) -> list[Parts]:
-    """So many calls, so many under way; the first of each place is not counted."""
+    """Return the parts of so many calls, sent by so many callers. The first of each is left out."""
     texts = iter(subject.texts(count + concurrent, seed=concurrent))
     options = replace(options_for(subject, beam=1), timing=True)
     found: list[Parts] = []
@@ -74,7 +76,7 @@ def sentences(address: str, subject: Subject, concurrent: int, count: int) -> li
     async def run() -> None:
         async with AsyncClient(address, timeout=PATIENCE) as client:
 
-            async def person() -> None:
+            async def caller() -> None:
                 is_first = True
                 for text in texts:
                     began = time.perf_counter()
@@ -83,7 +85,7 @@ def sentences(address: str, subject: Subject, concurrent: int, count: int) -> li
                         found.append(Parts.of(made, time.perf_counter() - began))
                     is_first = False
 
-            await asyncio.gather(*(person() for _ in range(concurrent)))
+            await asyncio.gather(*(caller() for _ in range(concurrent)))
 
     asyncio.run(run())
     return found
@@ -91,23 +93,25 @@ def sentences(address: str, subject: Subject, concurrent: int, count: int) -> li
 
 @dataclass(frozen=True)
 class Floor:
-    """Seconds that a step can't be below."""
+    """The least seconds that a step can take."""
 
     read: float
-    """Every weight of the decoder once, and the caches of all rows so far."""
+    """Seconds to read every weight of the decoder, and the caches of all rows, once."""
     multiply: float
+    """Seconds to multiply them."""
 
     @property
     def step(self) -> float:
-        """Reading and multiplying go on at once."""
+        """Seconds of both, as reading and multiplying go on at once."""
         return max(self.read, self.multiply)
 
 
 def floor(bundle: Bundle, rows: int, past: int, source: int, limits: machine.Limits) -> Floor:
-    """Of a decoder step with so many rows, which have seen so many tokens."""
+    """Return the floor of a decoder step with rows of so many past and source tokens."""
     manifest, sizes = bundle.manifest, bundle.manifest.dimensions
     width, layers = sizes.width, sizes.decoder_layers
-    # Of each layer: query, key, value and output; query and output of the source; two more.
+    # A layer has six square matrices (query, key, value and output of self-attention, query and
+    # output of cross-attention) and two of the feed-forward network.
     weights = layers * (6 * width * width + 2 * width * sizes.feed_forward)
     weights += width * sizes.target_vocabulary
     is_int8 = manifest.precision == "int8"
@@ -122,11 +126,30 @@ def floor(bundle: Bundle, rows: int, past: int, source: int, limits: machine.Lim
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--subject", choices=("base", "en-pt"), default="base")
-    parser.add_argument("--precision", choices=("int8", "float32"), default="int8")
-    parser.add_argument("--concurrent", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument(
-        "--sentences", type=int, default=200, help="sentences for each number of concurrent calls"
+        "--subject",
+        choices=("base", "en-pt"),
+        default="base",
+        help="model to serve: seeded, or the repository's (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("int8", "float32"),
+        default="int8",
+        help="precision of the weights (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--concurrent",
+        type=int,
+        nargs="+",
+        default=[1, 8, 64],
+        help="numbers of calls under way at a time (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--sentences",
+        type=int,
+        default=200,
+        help="sentences for each number of calls under way (default: %(default)s)",
     )
     catalogue.add_arguments(parser)
     parser.add_argument("--json", type=Path, help="file to write the figures to")
@@ -173,10 +196,10 @@ def _one(
         print(f"  {name:10s} {1000 * seconds:9.3f} ms  {share:6.1%}  {'█' * round(40 * share)}")
     row: dict[str, Any] = {"concurrent": concurrent, "parts": medians}
     if subject.forced is not None:
-        # Rows are spread over the lanes, one a core; each step has a token of each.
+        # There is a lane for each core, and rows are spread over the lanes.
         rows = max(1, round(concurrent / available_cores()))
         step = medians["steps"] / subject.forced
-        least = floor(bundle, rows, subject.forced // 2, SOURCE, limits)
+        least = floor(bundle, rows, subject.forced // 2, SOURCE_TOKENS, limits)
         row |= {
             "step": step,
             "rows": rows,

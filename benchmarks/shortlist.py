@@ -1,21 +1,19 @@
-"""A shortlist beside none, and beside CTranslate2's vocabulary map: same weights, lists and run.
+"""Measure what a shortlist gains, beside CTranslate2's vocabulary map with the same lists.
 
     python benchmarks/shortlist.py --source train.en.gz --target train.pt.gz --json shortlist.json
     python benchmarks/shortlist.py --subjects opus --preset tiny --vocabulary 2000    # a trial
 
-A shortlist lets a search look only at the target tokens that are likely for one of the source's.
-CTranslate2 has the same as a map, with one list for a whole batch. Both are given the same lists,
-int8, in this process; each has the setting that is best for it, found in the same run; then they
-take turns. A ratio is the median of the rounds' ratios of sentences a second.
+A shortlist lets a search look only at the target tokens that are likely for the source's tokens.
+CTranslate2 has the same as a vocabulary map, but joins the lists of a batch into one, so that it
+gains less where they overlap less. Both get the same weights in int8 and the same lists, and run in
+this process. The fastest setting of each is found, and with it they take turns. A ratio is the
+median, over the rounds, of one's sentences a second divided by the other's.
 
-What the subjects and their lists are is in ``subjects/listed.py``, and at the end of ``--help``.
-How far the lists of a batch overlap decides what a map is worth.
-
-Before anything is timed it is checked that no translation has a token outside its list, and the
-share of tokens that two choose alike is found, of 32 sentences. CTranslate2 gets each alone, where
-its list is the same as ours but for sources so long that ours is cut; then also all in one batch,
-where each has the lists of all. Choices of a seeded model are near ties, which int8 decides
-either way: there CTranslate2 in float32 tells whether lists are the same.
+First, 32 sentences are translated to check that no translation has a token outside its list, and
+to find the share of tokens that engines choose alike. CTranslate2 gets the sentences one by one,
+so that its lists are ours (ours are cut for very long sources), and then in one batch, whose list
+joins all. A seeded model's choices are near ties, which int8 decides either way: for such a model,
+CTranslate2 in float32 tells whether both sides look at the same lists.
 """
 
 import argparse
@@ -29,35 +27,49 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compare import rows_for, sentences_for
 from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.data.tokenizer import END
 from measuring import machine
-from measuring.contenders import Contender, best_settings, in_turns, ratios, spread
+from measuring.contenders import (
+    Contender,
+    add_round_arguments,
+    best_settings,
+    in_turns,
+    ratios,
+    rows_for,
+    sentences_for,
+    share_alike,
+    spread,
+)
+from measuring.names import CTRANSLATE2, DRAGOMAN, MAPPED, SHORTLISTED
 from peers import in_process
-from subjects import listed
-from subjects.catalogue import Subject, Text
+from subjects import catalogue, listed
 from subjects.listed import LEARNT, OPUS, VOCABULARY, learnt, opus
 from subjects.seeded import export
+from subjects.subject import Subject, Text
 
-OURS, LISTED = "dragoman", "dragoman, shortlist"
-THEIRS, MAPPED = "ctranslate2", "ctranslate2, map"
 RATIOS = {
-    "shortlist beside none": (LISTED, OURS),
-    "shortlist beside map": (LISTED, MAPPED),
-    "map beside none": (MAPPED, THEIRS),
-    "none beside none": (OURS, THEIRS),
+    "dragoman with ÷ without a shortlist": (SHORTLISTED, DRAGOMAN),
+    "dragoman ÷ CTranslate2, both with lists": (SHORTLISTED, MAPPED),
+    "CTranslate2 with ÷ without a map": (MAPPED, CTRANSLATE2),
+    "dragoman ÷ CTranslate2, both without": (DRAGOMAN, CTRANSLATE2),
 }
 FLOAT32, TOGETHER = "ctranslate2, map, float32", "ctranslate2, map, one batch"
-ALIKE = [(OURS, THEIRS), (LISTED, MAPPED), (LISTED, FLOAT32), (MAPPED, FLOAT32), (LISTED, TOGETHER)]
+ALIKE = [
+    (DRAGOMAN, CTRANSLATE2),
+    (SHORTLISTED, MAPPED),
+    (SHORTLISTED, FLOAT32),
+    (MAPPED, FLOAT32),
+    (SHORTLISTED, TOGETHER),
+]
 COMPARED = 32
-"""Sentences whose lists and translations are looked at."""
+"""Sentences whose lists and translations are compared before anything is timed."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """Everyone who takes part, for one subject."""
+    """All engines that take part, for one model."""
 
     subject: Subject
     shortlist: Shortlist
@@ -66,9 +78,9 @@ class Field:
 
     @classmethod
     def write(cls, subject: Subject, shortlist: Shortlist, directory: Path) -> "Field":
-        """Both bundles anew, so that nothing but the lists is different."""
+        """Write both bundles anew, so that they differ in nothing but the lists."""
         sample = [list(text.ids) for text in subject.texts(32, seed=1)]
-        lists = {OURS: None, LISTED: shortlist}
+        lists = {DRAGOMAN: None, SHORTLISTED: shortlist}
         bundles = {
             name: export(subject.model, "int8", directory / name, sample, each)
             for name, each in lists.items()
@@ -87,12 +99,12 @@ class Field:
         contenders, forced = self.ctranslate2.contenders, self.subject.forced
         return [
             replace(c, engine=name)
-            for name, use_map in ((THEIRS, False), (MAPPED, True))
+            for name, use_map in ((CTRANSLATE2, False), (MAPPED, True))
             for c in contenders(forced, beam, concurrent, use_map)
         ]
 
     def listed(self, text: Text) -> set[int]:
-        """What the map has for a sentence; ours cuts some of it where a source is long."""
+        """Return the map's tokens for a sentence. Our list has fewer where a source is long."""
         likely = self.shortlist.likely[list(text.ids)]
         return {*self.shortlist.always.tolist(), *likely.ravel().tolist()} - {-1}
 
@@ -103,13 +115,16 @@ def candidates(field: Field, texts: Sequence[Text]) -> dict[str, Any]:
     theirs = [field.listed(text) for text in texts]
     found: dict[str, Any] = {"sentences": len(texts)}
     found["vocabulary"] = field.subject.model.target_vocabulary
-    for name, sets in ((LISTED, ours), (MAPPED, theirs)):
+    for name, sets in ((SHORTLISTED, ours), (MAPPED, theirs)):
         found[name] = {"mean": statistics.mean(map(len, sets)), "union": len(set().union(*sets))}
     return found
 
 
 def agreement(field: Field, beam: int, ours: Sequence[Contender]) -> dict[str, float]:
-    """The share of tokens that two choose alike. Ends the run where a list is not kept to."""
+    """Return the share of tokens that two engines choose alike, for the pairs of ``ALIKE``.
+
+    Ends the run if a translation has a token outside its list.
+    """
     subject, texts = field.subject, field.subject.texts(COMPARED, seed=COMPARED)
     found: dict[str, Any] = {}
     for contenders, concurrent in ((ours, COMPARED), (field.theirs(beam, 1), 1)):
@@ -121,29 +136,23 @@ def agreement(field: Field, beam: int, ours: Sequence[Contender]) -> dict[str, f
         exact = in_process.CTranslate2(subject.model, Path(directory), "float32", field.shortlist)
         judge = exact.contenders(subject.forced, beam, 1, use_map=True)[0]
         found[FLOAT32] = judge.run(texts, 1)
-    for name in (LISTED, MAPPED):
+    for name in (SHORTLISTED, MAPPED):
         for text, ids in zip(texts, found[name], strict=True):
-            may_be_any = name == LISTED and field.shortlist.tokens_for(text.ids) is None
+            may_be_any = name == SHORTLISTED and field.shortlist.tokens_for(text.ids) is None
             if {token for token in ids if token > END} - field.listed(text) and not may_be_any:
                 raise SystemExit(f"{name}: a translation has a token outside its list")
     most = None if subject.forced is None else subject.forced - 1  # the last may be the end token
     cut = {name: [_comparable(ids[:most]) for ids in each] for name, each in found.items()}
-    return {f"{one} as {other}": _alike(cut[one], cut[other]) for one, other in ALIKE}
+    return {f"{one} as {other}": share_alike(cut[one], cut[other]) for one, other in ALIKE}
 
 
 def _comparable(ids: Sequence[int]) -> list[int]:
-    """Special tokens, which a seeded model does say, have no ids in CTranslate2's answers."""
+    """Return ids with -1 for special tokens, which have no ids in CTranslate2's answers."""
     return [token if token > END else -1 for token in ids]
 
 
-def _alike(ours: list[list[int]], theirs: list[list[int]]) -> float:
-    pairs = list(zip(ours, theirs, strict=True))
-    same = sum(a == b for one, other in pairs for a, b in zip(one, other, strict=False))
-    return same / sum(max(len(one), len(other)) for one, other in pairs)
-
-
 def measure(field: Field, beam: int, wanted: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """An entry for each number of sentences at a time."""
+    """Yield the figures for each number of sentences at a time."""
     with ExitStack() as stack:
         ours = field.ours(beam, stack)
         alike = agreement(field, beam, ours)
@@ -168,10 +177,10 @@ def measure(field: Field, beam: int, wanted: argparse.Namespace) -> Iterator[dic
 
 
 def show_lists(name: str, found: dict[str, Any]) -> None:
-    print(f"\n{name}, candidates among {found['vocabulary']:,} tokens; a map cuts no lists")
-    for engine in (LISTED, MAPPED):
+    print(f"\n{name}, tokens of a list, out of {found['vocabulary']:,}")
+    for engine in (SHORTLISTED, MAPPED):
         print(
-            f"  {engine:20s} {found[engine]['mean']:8.0f} a sentence, "
+            f"  {engine:20s} {found[engine]['mean']:8.0f} for a sentence, "
             f"{found[engine]['union']:,} for {found['sentences']} sentences together"
         )
 
@@ -190,7 +199,7 @@ def show(entry: dict[str, Any]) -> None:
             f"({one['least']:.2f}–{one['most']:.2f})  [{one['setting']}]"
         )
     for name, one in entry["ratios"].items():
-        print(f"  {name:21s} {one['median']:7.2f}x ({one['least']:.2f}–{one['most']:.2f})")
+        print(f"  {name:40s} {one['median']:7.2f}x ({one['least']:.2f}–{one['most']:.2f})")
     sys.stdout.flush()
 
 
@@ -201,23 +210,35 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     every = (*LEARNT, OPUS)
-    parser.add_argument("--subjects", nargs="+", choices=every, default=every)
     parser.add_argument(
-        "--source", type=Path, help="source of parallel text, a sentence a line; may be gzip"
+        "--subjects", nargs="+", choices=every, default=every, help="models to measure; see below"
     )
     parser.add_argument(
-        "--target", type=Path, help="target of parallel text, a sentence a line; may be gzip"
+        "--source",
+        type=Path,
+        help="source side of the parallel text that lists are learnt from; may be gzip",
     )
-    parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--concurrent", type=int, nargs="+", default=[1, 8, 32])
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--tries", type=int, default=2, help="runs of each setting, to find the best"
+        "--target",
+        type=Path,
+        help="target side of the parallel text that lists are learnt from; may be gzip",
     )
-    parser.add_argument("--preset", default="base", help="size of the seeded model opus")
     parser.add_argument(
-        "--vocabulary", type=int, default=VOCABULARY, help="tokens of the vocabulary of opus"
+        "--beams",
+        type=int,
+        nargs="+",
+        default=[1, 4],
+        help="beam sizes; 1 is greedy search (default: %(default)s)",
     )
+    parser.add_argument(
+        "--concurrent",
+        type=int,
+        nargs="+",
+        default=[1, 8, 32],
+        help="numbers of sentences that are translated at a time (default: %(default)s)",
+    )
+    add_round_arguments(parser)
+    catalogue.add_arguments(parser, "opus", VOCABULARY)
     parser.add_argument("--json", type=Path, help="file to write all figures to")
     return parser.parse_args()
 
@@ -231,7 +252,7 @@ def main() -> None:
     entries: list[dict[str, Any]] = []
     for name in wanted.subjects:
         if name in LEARNT and not (wanted.source and wanted.target):
-            print(f"{name} is skipped: --source and --target name the text its lists come from")
+            print(f"{name} is skipped: its lists are learnt from --source and --target")
             continue
         subject, shortlist = (
             opus(wanted.preset, wanted.vocabulary)

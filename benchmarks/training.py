@@ -1,12 +1,12 @@
-"""Training speed beside a plain loop around ``torch.nn.Transformer``.
+"""Compare training speed with that of a plain loop around ``torch.nn.Transformer``.
 
 Both train the same sizes with the same dropout on the same padded batches, with fused Adam; the
 plain loop uses PyTorch's own encoder-decoder with its fast attention, and PyTorch's cross entropy.
-Rounds alternate, because the machine's speed drifts; only the ratio means something.
+Both take turns, because the machine's speed drifts: the ratio is what counts.
 
     python benchmarks/training.py [--preset base] [--rounds 5] [--ablate] [--compile]
 
-Ends with exit code 1 when ours is not at least 1.05 times as fast.
+Ends with exit code 1 if ours is not at least 1.05 times as fast.
 """
 
 import argparse
@@ -35,12 +35,13 @@ from dragoman_training.models.transformer import Transformer
 from dragoman_training.train.loss import TokenLoss
 from dragoman_training.train.objective import Objective
 
-REQUIRED = 1.05
+MIN_RATIO = 1.05
+"""Times that ours has to be as fast as the plain loop."""
 SMOOTHING = 0.1
 
 
 class PlainTransformer(nn.Module):
-    """What one writes first: PyTorch's Transformer with tied embeddings and a summed loss."""
+    """The plain loop's model: PyTorch's Transformer with tied embeddings and a summed loss."""
 
     positions: Tensor
 
@@ -88,7 +89,7 @@ class PlainTransformer(nn.Module):
 
 
 class WithoutPacking(Objective):
-    """Ours, but padding is computed and counted like any token: only the time is of interest."""
+    """Our model, which computes padding like any token. Its loss is wrong; its time is measured."""
 
     def forward(self, batch: Batch) -> TokenLoss:
         full = Batch(
@@ -102,7 +103,7 @@ class WithoutPacking(Objective):
 
 
 class WithPlainLoss(nn.Module):
-    """Ours, but with PyTorch's projection and cross entropy."""
+    """Our model with PyTorch's projection and cross entropy."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -119,7 +120,7 @@ class WithPlainLoss(nn.Module):
 
 
 class PlainDropout(nn.Dropout):
-    """PyTorch's dropout, by the attribute that our attention reads its probability from."""
+    """PyTorch's dropout, with the attribute in which our attention looks for the probability."""
 
     def __init__(self, probability: float) -> None:
         super().__init__(probability)
@@ -127,7 +128,7 @@ class PlainDropout(nn.Dropout):
 
 
 def with_plain_dropout(objective: Objective) -> Objective:
-    """Ours, but with PyTorch's dropout."""
+    """Put PyTorch's dropout in place of ours."""
     for module in objective.modules():
         if isinstance(dropout := getattr(module, "dropout", None), Dropout):
             module.dropout = PlainDropout(dropout.probability)
@@ -135,7 +136,7 @@ def with_plain_dropout(objective: Objective) -> Objective:
 
 
 def make_batches(count: int, tokens: int, vocabulary: int) -> list[Batch]:
-    """Batches as training draws them, of sentences with the lengths of everyday text."""
+    """Return batches as training draws them, of sentences as long as those of everyday text."""
     rng = np.random.default_rng(1)
     sources = np.clip(np.exp(rng.normal(2.9, 0.5, 20_000)), 2, 100).astype(int)
     targets = np.clip(sources * rng.normal(1.05, 0.15, 20_000), 2, 100).astype(int)
@@ -168,6 +169,8 @@ def seconds(model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[Ba
 def contenders(
     settings: TransformerSettings, vocabulary: int, *, compiled: bool, ablated: bool
 ) -> dict[str, nn.Module]:
+    """Return the models that are timed, by name; the plain loop's comes first."""
+
     def transformer() -> Transformer:
         return Transformer(settings, source_vocabulary=vocabulary, target_vocabulary=vocabulary)
 
@@ -190,18 +193,54 @@ def contenders(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--preset", default="base", choices=PRESETS)
-    parser.add_argument("--vocabulary", type=int, default=16_000)
-    parser.add_argument("--batch-tokens", type=int, default=2048)
-    parser.add_argument("--batches", type=int, default=6)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument(
-        "--compile", action="store_true", help="also measure layers compiled with torch.compile"
+        "--preset",
+        default="base",
+        choices=PRESETS,
+        help="size of the models (default: %(default)s)",
     )
     parser.add_argument(
-        "--ablate", action="store_true", help="also measure ours without each of its ideas"
+        "--vocabulary",
+        type=int,
+        default=16_000,
+        help="tokens of the models' vocabulary (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch-tokens",
+        type=int,
+        default=2048,
+        help="most tokens of a batch, padding included (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batches", type=int, default=6, help="batches of a round (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help="rounds in which models take turns to be timed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=os.cpu_count(),
+        help="threads of PyTorch (default: the machine's cores, %(default)s)",
+    )
+    parser.add_argument(
+        "--dropout",
+        type=float,
+        default=0.1,
+        help="probability of every dropout (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="also measure our model with layers compiled by torch.compile",
+    )
+    parser.add_argument(
+        "--ablate",
+        action="store_true",
+        help="also measure our model without packing, without its loss, without its dropout",
     )
     parser.add_argument("--json", type=Path, help="file to write the figures to")
     arguments = parser.parse_args()
@@ -253,8 +292,8 @@ def main() -> None:
                 {"arguments": vars(arguments) | {"json": None}, "figures": figures}, indent=2
             )
         )
-    if figures["dragoman"]["ratio"] < REQUIRED:
-        raise SystemExit(f"dragoman is not {REQUIRED} times as fast as the plain loop")
+    if figures["dragoman"]["ratio"] < MIN_RATIO:
+        raise SystemExit(f"dragoman is not {MIN_RATIO} times as fast as the plain loop")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""How the memory of training grows on batches of varied shapes; decision 11 has the figures.
+"""Measure how the memory of training grows on batches of varied shapes.
 
     ONEDNN_PRIMITIVE_CACHE_CAPACITY=128 python benchmarks/training_memory.py --steps 160
 
-prints steps, anonymous memory now and at most, in MB, and processor seconds a step.
+Prints, every 40 steps: the step, anonymous memory now and at its peak in MiB, and processor seconds
+a step. Decision 11 (docs/decisions/011-memory-of-training.md) has the figures.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from dragoman_training.models.transformer import Transformer
 from dragoman_training.train.objective import Objective
 
 _MMAP_THRESHOLD = -3
-"""What glibc's ``mallopt`` calls it."""
+"""The number of glibc's ``mallopt`` for ``M_MMAP_THRESHOLD``."""
 
 
 def main() -> None:
@@ -63,17 +64,52 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=160)
-    parser.add_argument("--float32", action="store_true")
-    parser.add_argument("--one-shape", action="store_true", help="all sentences of one length")
-    parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--layers", type=int, default=3, help="of the encoder")
-    parser.add_argument("--vocabulary", type=int, default=2000)
-    parser.add_argument("--tokens", type=int, default=3072, help="of a batch")
-    parser.add_argument("--longest", type=int, default=100, help="tokens of a sentence")
-    parser.add_argument("--trim", type=int, default=0, help="steps between calls of malloc_trim")
-    parser.add_argument("--mmap-threshold", type=int, default=0, help="in bytes; 0: glibc's own")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--steps", type=int, default=160, help="training steps (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--float32", action="store_true", help="compute in float32 instead of bfloat16"
+    )
+    parser.add_argument(
+        "--one-shape", action="store_true", help="give all sentences of all batches one length"
+    )
+    parser.add_argument(
+        "--width", type=int, default=128, help="width of the model (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--layers", type=int, default=3, help="encoder layers of the model (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--vocabulary",
+        type=int,
+        default=2000,
+        help="tokens of the model's vocabulary (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tokens",
+        type=int,
+        default=3072,
+        help="tokens of a batch, on each side (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--longest",
+        type=int,
+        default=100,
+        help="most tokens of a sentence (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--trim",
+        type=int,
+        default=0,
+        help="steps between calls of malloc_trim; 0 for none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--mmap-threshold",
+        type=int,
+        default=0,
+        help="glibc's M_MMAP_THRESHOLD in bytes; 0 for glibc's own (default: %(default)s)",
+    )
     return parser.parse_args()
 
 

@@ -1,13 +1,18 @@
-"""Servers under load: how long people wait, what overload does, and how much memory it takes.
+"""Measure servers under load: latency, what overload does, and memory.
 
-    python benchmarks/under_load.py latency      # beside CTranslate2 behind a batching window
-    python benchmarks/under_load.py latency --model en-pt-wide      # the same, of usual size
-    python benchmarks/under_load.py overload     # three times what the server can do
-    python benchmarks/under_load.py memory       # peak of the server beside CTranslate2's
+    python benchmarks/under_load.py latency                      # models/en-pt
+    python benchmarks/under_load.py latency --model en-pt-wide   # a model of usual size
+    python benchmarks/under_load.py overload
+    python benchmarks/under_load.py memory
 
-Load comes from what ``dragoman bench`` is made of: Poisson arrivals, latency from the moment at
-which a call was to be sent. Servers are processes of their own, in turns on the same machine. Each
-mode ends with exit code 1 where what it is to show does not hold.
+*latency* compares p95 with that of CTranslate2 behind a server with a batching window, at 70% of
+what that server can do, and fails if ours is more than half of it. *overload* sends three times the
+calls that our server can answer; it fails if less than 90% of its best rate is answered in time, or
+if refused calls wait for longer than 0.1 s. *memory* shows the peak of both, and does not fail.
+
+Load is made as ``dragoman bench`` makes it: Poisson arrivals, and latency counted from the moment
+at which a call was to be sent. Servers are processes of their own, in turns on the same machine.
+The exit code is 1 where a mode fails.
 """
 
 import argparse
@@ -26,27 +31,32 @@ from dragoman_cli.bench.load import Load, LoadSettings
 from dragoman_cli.bench.statistics import Statistics
 from dragoman_client import AsyncClient, Retries
 from measuring import machine
-from measuring.servers import Process, ctranslate2_server, dragoman_server, options_for
+from measuring.servers import Process, ctranslate2_server, dragoman_server
+from peers.served import options_for
 from subjects import catalogue
-from subjects.catalogue import Subject
+from subjects.subject import Subject
 
 CLOSED = (16, 32, 64, 128)
-"""Calls under way, to find how much a server can do."""
+"""Numbers of calls under way that are tried to find the most that a server can do."""
 WINDOWS = (0.005, 0.02)
-"""Seconds for which CTranslate2's server collects a batch."""
+"""Seconds for which CTranslate2's server collects a batch; both are tried."""
 LOAD = 0.7
-"""Of the capacity of CTranslate2's server."""
-LATENCY_SHARE = 0.5
-"""Of its p95, what ours may be."""
-OVER = 3.0
-GOODPUT = 0.9
-REFUSED_SECONDS = 0.1
-"""In which 95% of the refused are to be told."""
+"""Calls that arrive in *latency*, as a share of the most that CTranslate2's server can do."""
+MAX_LATENCY_SHARE = 0.5
+"""Most that our p95 may be, as a share of the p95 of CTranslate2's server."""
+OVERLOAD = 3.0
+"""Calls that arrive in *overload*, as a multiple of the most that our server can do."""
+MIN_GOODPUT_SHARE = 0.9
+"""Sentences to be answered in time under overload, as a share of the most that can be."""
+MAX_REFUSAL_SECONDS = 0.1
+"""Seconds within which 95% of refused calls have to be told so."""
 
 
 def run_load(
     address: str, subject: Subject, settings: LoadSettings, timeout: float = 60.0
 ) -> Statistics:
+    """Put a load on a server. Calls that fail are not sent again."""
+
     async def run() -> Statistics:
         once = Retries(attempts=1)
         async with AsyncClient(address, timeout=timeout, retries=once) as client:
@@ -65,7 +75,7 @@ def _endless(subject: Subject, seed: int) -> Iterator[str]:
 
 
 def capacity(process: Process, subject: Subject, seconds: float) -> float:
-    """Sentences a second, at the number of calls under way that suits it best."""
+    """Return the most sentences a second, over several numbers of calls under way."""
     rates = []
     for concurrency in CLOSED:
         settings = LoadSettings(
@@ -85,6 +95,7 @@ class Setting:
 
 
 def ctranslate2_settings(subject: Subject, directory: Path) -> list[Setting]:
+    """Return CTranslate2's server with each division of the cores and each window."""
     model = directory / "ctranslate2-int8"
     if not model.exists():
         from peers import ctranslate2_model
@@ -109,6 +120,7 @@ def ctranslate2_settings(subject: Subject, directory: Path) -> list[Setting]:
 
 @contextmanager
 def ours(subject: Subject, directory: Path, *flags: str) -> Iterator[Process]:
+    """Start ``dragoman serve`` with the int8 bundle of a model."""
     bundle = subject.bundle("int8", directory)
     with dragoman_server(bundle.path, directory / "servers.log", *flags) as process:
         yield process
@@ -117,7 +129,7 @@ def ours(subject: Subject, directory: Path, *flags: str) -> Iterator[Process]:
 def latency(
     wanted: argparse.Namespace, subject: Subject, directory: Path
 ) -> tuple[dict[str, Any], bool]:
-    """p95 of both at 70% of what CTranslate2's server can do, natural lengths."""
+    """Compare p95 of both servers at 70% of what CTranslate2's server can do."""
     best, most = None, 0.0
     for setting in ctranslate2_settings(subject, directory):
         with setting.start() as process:
@@ -155,8 +167,8 @@ def latency(
         print(f"{name}: {_ms(figures[name])} at {rate:.1f} calls/s", flush=True)
     share = figures["dragoman"]["p95"] / figures["ctranslate2"]["p95"]
     figures["p95_share"] = share
-    print(f"our p95 is {share:.2f} of CTranslate2's; it may be {LATENCY_SHARE}")
-    return figures, share <= LATENCY_SHARE
+    print(f"our p95 is {share:.2f} of CTranslate2's; it may be {MAX_LATENCY_SHARE}")
+    return figures, share <= MAX_LATENCY_SHARE
 
 
 def _ms(figures: dict[str, float]) -> str:
@@ -166,11 +178,11 @@ def _ms(figures: dict[str, float]) -> str:
 def overload(
     wanted: argparse.Namespace, subject: Subject, directory: Path
 ) -> tuple[dict[str, Any], bool]:
-    """Three times the capacity: what is taken is answered in time, the rest is told soon."""
+    """Send three times what the server can do: it answers in time, or refuses at once."""
     with ours(subject, directory) as process:
         best = capacity(process, subject, wanted.seconds / 4)
         settings = LoadSettings(
-            rate=OVER * best, seconds=wanted.seconds, warm_up=2.0, stream_share=0.0
+            rate=OVERLOAD * best, seconds=wanted.seconds, warm_up=2.0, stream_share=0.0
         )
         found = run_load(process.address, subject, settings, timeout=wanted.deadline)
     goodput = found.rate(found.sentences)
@@ -178,7 +190,7 @@ def overload(
     p95 = found.latency.percentile(95)
     figures: dict[str, Any] = {
         "capacity": best,
-        "rate": OVER * best,
+        "rate": OVERLOAD * best,
         "deadline": wanted.deadline,
         "goodput": goodput,
         "goodput_share": goodput / best if best else 0.0,
@@ -190,25 +202,25 @@ def overload(
             name: {"count": f.count, "p95": f.after.percentile(95)} for name, f in refused.items()
         },
     }
-    print(f"closed loop, the best: {best:.1f} sentences/s; asked for {OVER * best:.1f}")
+    print(f"closed loop, the best: {best:.1f} sentences/s; asked for {OVERLOAD * best:.1f}")
     print(f"goodput {goodput:.1f} sentences/s, {figures['goodput_share']:.0%} of the best")
     print(f"admitted p95 {p95:.2f} s, deadline {wanted.deadline:g} s; unsent {found.unsent}")
     for name, one in figures["errors"].items():
         print(f"  {name}: {one['count']}, 95% told within {1000 * one['p95']:.0f} ms")
     # Those that run out of time in the queue were taken: only what is refused has to be fast.
     fast = all(
-        one["p95"] <= REFUSED_SECONDS
+        one["p95"] <= MAX_REFUSAL_SECONDS
         for name, one in figures["errors"].items()
         if name.startswith("RESOURCE_EXHAUSTED") or "DEADLINE_UNREACHABLE" in name
     )
-    held = figures["goodput_share"] >= GOODPUT and p95 <= wanted.deadline and fast
+    held = figures["goodput_share"] >= MIN_GOODPUT_SHARE and p95 <= wanted.deadline and fast
     return figures, held
 
 
 def memory(
     wanted: argparse.Namespace, subject: Subject, directory: Path
 ) -> tuple[dict[str, Any], bool]:
-    """The same closed loop for both; nothing here can fail, it is to be shown."""
+    """Show the memory of both servers in the same closed loop. Always holds."""
     settings = LoadSettings(concurrency=64, seconds=wanted.seconds, warm_up=0.0, stream_share=0.0)
     figures: dict[str, Any] = {}
 
@@ -239,16 +251,29 @@ MODES = {"latency": latency, "overload": overload, "memory": memory}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("mode", choices=MODES)
+    parser.add_argument("mode", choices=MODES, help="what is measured")
     parser.add_argument(
         "--model",
         choices=("base", "en-pt", "en-pt-wide"),
-        help="model to serve; by default en-pt for latency, and base otherwise",
+        help="model to serve (default: en-pt for latency, base otherwise)",
     )
-    parser.add_argument("--seconds", type=float, default=60.0, help="seconds that each load lasts")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of measuring latency")
     parser.add_argument(
-        "--deadline", type=float, default=5.0, help="seconds that a call may take under overload"
+        "--seconds",
+        type=float,
+        default=60.0,
+        help="seconds that each load lasts (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="rounds in which both servers take turns in latency (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=5.0,
+        help="seconds that a call may take under overload (default: %(default)s)",
     )
     catalogue.add_arguments(parser)
     parser.add_argument("--json", type=Path, help="file to write the figures to")

@@ -1,20 +1,54 @@
-"""Who is compared, and how: each at its best setting, in turns, because speed drifts."""
+"""Engines that are compared: each at its fastest setting, in turns.
 
+They take turns, round by round, because a machine's speed drifts.
+"""
+
+import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from subjects.catalogue import Text
+from subjects.subject import Text
 
 Answers = list[str] | list[tuple[int, ...]]
-"""Translations, as text or as ids."""
+"""Translations of a list of texts, as text or as ids."""
 Run = Callable[[Sequence[Text], int], Answers]
-"""Translates texts, so many at a time."""
+"""Translates texts, as many at a time as the number says."""
 
+SENTENCES = {1: 8, 8: 32, 32: 96, 64: 192}
+"""Sentences of a round in greedy search, by how many are translated at a time."""
 _FINALISTS = 3
-"""Settings that are tried again after the first look."""
+"""Settings of an engine that are timed again after each was timed once."""
+
+
+def add_round_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how often engines are timed."""
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help="rounds in which engines take turns to be timed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tries",
+        type=int,
+        default=2,
+        help="times that the fastest settings of an engine are tried again, to find the best "
+        "(default: %(default)s)",
+    )
+
+
+def rows_for(beam: int) -> int:
+    """Return the rows of an engine: beyond 128 it is no faster, and each row takes memory."""
+    return 64 if beam == 1 else 128
+
+
+def sentences_for(beam: int, concurrent: int) -> int:
+    """Return how many sentences a round has, if so many are translated at a time."""
+    count = SENTENCES.get(concurrent, 2 * concurrent)
+    return count if beam == 1 else max(concurrent, count // 2)
 
 
 @dataclass(frozen=True)
@@ -25,15 +59,15 @@ class Contender:
     setting: str
     run: Run
     share: float = 1.0
-    """Of the texts that it is given: less where it is so slow that all would take minutes."""
+    """Share of the texts that the engine is given: below 1 where all would take minutes."""
 
     def texts(self, texts: Sequence[Text], concurrent: int) -> Sequence[Text]:
-        """Whole batches, and at least one."""
+        """Return the engine's share of the texts: whole batches, and at least one."""
         batches = max(1, round(len(texts) * self.share / concurrent))
         return texts[: batches * concurrent]
 
     def rate(self, texts: Sequence[Text], concurrent: int) -> float:
-        """Sentences a second."""
+        """Return how many sentences a second are translated."""
         mine = self.texts(texts, concurrent)
         began = time.perf_counter()
         self.run(mine, concurrent)
@@ -42,11 +76,12 @@ class Contender:
 
 @dataclass
 class Figures:
-    """Of one engine in all rounds."""
+    """What was measured of one engine."""
 
     engine: str
     setting: str
     rates: list[float] = field(default_factory=list)
+    """Sentences a second, round by round."""
 
     @property
     def median(self) -> float:
@@ -64,7 +99,7 @@ class Figures:
 def best_settings(
     contenders: Sequence[Contender], texts: Sequence[Text], concurrent: int, tries: int
 ) -> list[Contender]:
-    """Of each engine the fastest setting, for so many texts at a time."""
+    """Return each engine with its fastest setting for so many texts at a time."""
     by_engine: dict[str, list[Contender]] = {}
     for contender in contenders:
         by_engine.setdefault(contender.engine, []).append(contender)
@@ -90,6 +125,7 @@ def best_settings(
 def in_turns(
     chosen: Sequence[Contender], texts: Sequence[Text], concurrent: int, rounds: int
 ) -> dict[str, Figures]:
+    """Time the engines in turns, and return the figures of each by its name."""
     found = {c.engine: Figures(c.engine, c.setting) for c in chosen}
     for number in range(rounds):
         # Each goes first once in a while: what ran before leaves caches and heat behind.
@@ -100,9 +136,17 @@ def in_turns(
 
 
 def ratios(ours: Figures, theirs: Figures) -> list[float]:
-    """Round by round, so that what slows both down does not count."""
+    """Return the ratios of rates round by round, so that what slows both down does not count."""
     return [a / b for a, b in zip(ours.rates, theirs.rates, strict=True)]
 
 
 def spread(values: list[float]) -> dict[str, float]:
+    """Return median, lowest and highest."""
     return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+
+def share_alike(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
+    """Return the share of tokens that two engines chose alike, sentence by sentence."""
+    pairs = list(zip(ours, theirs, strict=True))
+    same = sum(a == b for one, other in pairs for a, b in zip(one, other, strict=False))
+    return same / sum(max(len(one), len(other)) for one, other in pairs)

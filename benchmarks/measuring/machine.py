@@ -21,17 +21,17 @@ from dragoman_server.engine.settings import available_cores
 _FLAGS = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "amx_int8")
 _PACKAGES = ("dragoman", "onnxruntime", "ctranslate2", "transformers", "torch", "grpcio", "numpy")
 _BUSY = 0.5
-"""Load, before anything is measured, above which figures are doubtful."""
+"""Load average before anything is measured, above which figures are doubtful."""
 
 
 def divisions() -> list[tuple[int, int]]:
-    """Return workers and threads of each: the sensible ways to use the cores."""
+    """Return the sensible ways to use all cores, as workers and threads of each worker."""
     cores = available_cores()
     return sorted({(cores, 1), (1, cores)})
 
 
 def describe() -> dict[str, Any]:
-    """For the page of results."""
+    """Return what the page of results says of the machine, the software and the command."""
     known = _cpu_info()
     flags = known.get("flags", "").split()
     versions = {}
@@ -63,6 +63,7 @@ def _cpu_info() -> dict[str, str]:
 
 
 def warn_if_busy(machine: dict[str, Any]) -> None:
+    """Print a warning if something else ran when the machine was described."""
     if machine["load_before"] > _BUSY:
         print(
             f"the machine is busy (load {machine['load_before']}): figures will be doubtful",
@@ -72,18 +73,19 @@ def warn_if_busy(machine: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """With so many threads."""
+    """What the machine can do at most, with a number of threads."""
 
     threads: int
     float32_rate: float
-    """Operations a second, of a large float32 product."""
+    """Operations a second of a large float32 matrix product in PyTorch."""
     int8_rate: float
-    """The same of an int8 product, in onnxruntime."""
+    """Operations a second of a large int8 matrix product in onnxruntime."""
     read_rate: float
-    """Bytes a second, read from memory."""
+    """Bytes a second that are read from memory."""
 
 
 def limits(threads: int) -> Limits:
+    """Measure the machine's limits. Sets the threads of PyTorch."""
     torch.set_num_threads(threads)
     size = 2048
     a = torch.randn(size, size)
@@ -99,7 +101,7 @@ def limits(threads: int) -> Limits:
 
 
 def _int8_product(threads: int) -> Any:
-    """With a constant matrix, as the weights of a model are."""
+    """Return a session with one product. Its matrix is constant, as a model's weights are."""
     size = 2048
     matrix = np.random.default_rng(2).integers(-63, 63, (size, size), np.int8)
     shape = [size, size]

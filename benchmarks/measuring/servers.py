@@ -1,4 +1,4 @@
-"""Servers as processes of their own, their memory, and clients of them in this one."""
+"""Servers as processes of their own, with their memory, and a client of them in this process."""
 
 import asyncio
 import os
@@ -6,18 +6,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dragoman_client import AsyncClient, Options, Translation
-from measuring.contenders import Answers, Contender, Run
-from measuring.machine import divisions
-from subjects.catalogue import Subject, Text
 
-SERVED = "dragoman over gRPC"
 PATIENCE = 600.0
+"""Seconds that a call may take: nothing that is measured is to run into its deadline."""
 _BENCHMARKS = Path(__file__).parents[1]
 _DRAGOMAN = (sys.executable, "-m", "dragoman_cli")
 
@@ -30,10 +27,11 @@ class Process:
     pid: int
 
     def peak_memory(self) -> int:
-        """Bytes that were resident at most."""
+        """Return the most bytes that were ever resident."""
         return _status(self.pid, "VmHWM")
 
     def memory(self) -> int:
+        """Return the bytes that are resident now."""
         return _status(self.pid, "VmRSS")
 
 
@@ -46,6 +44,7 @@ def _status(pid: int, name: str) -> int:
 
 @contextmanager
 def dragoman_server(bundle: Path, log: Path, *flags: str) -> Iterator[Process]:
+    """Start ``dragoman serve`` on a free port."""
     arguments = [*_DRAGOMAN, "serve", str(bundle), "--listen", "127.0.0.1:0", "--metrics", ""]
     with _started([*arguments, *flags], log) as process:
         yield process
@@ -53,6 +52,7 @@ def dragoman_server(bundle: Path, log: Path, *flags: str) -> Iterator[Process]:
 
 @contextmanager
 def ctranslate2_server(model: Path, tokenizer: Path, log: Path, *flags: str) -> Iterator[Process]:
+    """Start CTranslate2 behind a plain gRPC server on a free port."""
     arguments = ["-m", "peers.ctranslate2_server", str(model), str(tokenizer), *flags]
     with _started([sys.executable, *arguments], log) as process:
         yield process
@@ -60,7 +60,7 @@ def ctranslate2_server(model: Path, tokenizer: Path, log: Path, *flags: str) -> 
 
 @contextmanager
 def _started(command: Sequence[str], log: Path) -> Iterator[Process]:
-    """Both say where they listen in a line that begins with gRPC."""
+    """Start a server that says where it listens in a line that begins with gRPC."""
     kept = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
     paths = [str(_BENCHMARKS), os.environ.get("PYTHONPATH", "")]
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
@@ -111,7 +111,7 @@ class Caller:
     def translate(
         self, texts: Sequence[str], concurrent: int, options: Options
     ) -> list[Translation]:
-        """A call for each text, so many under way."""
+        """Send a call for each text, so many under way at a time."""
         found: list[Translation | None] = [None] * len(texts)
 
         async def all_of_them() -> None:
@@ -125,33 +125,3 @@ class Caller:
 
         self._do(all_of_them())
         return [one for one in found if one is not None]
-
-
-def options_for(subject: Subject, beam: int) -> Options:
-    if subject.forced is None:
-        return Options(beam_size=beam)
-    return Options(beam_size=beam, min_tokens=subject.forced - 1, max_tokens=subject.forced)
-
-
-@contextmanager
-def served(
-    subject: Subject, bundle: Path, beam: int, rows: int, log: Path
-) -> Iterator[list[Contender]]:
-    """``dragoman serve`` with each division of the cores; the idle one does not disturb."""
-    with ExitStack() as stack:
-        found = []
-        for lanes, threads in divisions():
-            flags = ["--rows", str(rows), "--lanes", str(lanes), "--threads", str(threads)]
-            process = stack.enter_context(dragoman_server(bundle, log, *flags))
-            caller = stack.enter_context(Caller(process.address))
-            run = _served_run(caller, options_for(subject, beam))
-            found.append(Contender(SERVED, f"{lanes} × {threads}", run))
-        yield found
-
-
-def _served_run(caller: Caller, options: Options) -> Run:
-    def run(texts: Sequence[Text], concurrent: int) -> Answers:
-        made = caller.translate([text.text for text in texts], concurrent, options)
-        return [translation.text for translation in made]
-
-    return run

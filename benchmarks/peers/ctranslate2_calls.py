@@ -1,4 +1,4 @@
-"""Calls of CTranslate2 with our ids and options. Without PyTorch: a server of it needs none."""
+"""Calls of CTranslate2 with our ids and options. Does without PyTorch, as its server needs none."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,17 +8,19 @@ import ctranslate2
 
 from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN
 
-_LONGEST = 256
+_MAX_TOKENS = 256
+"""Most tokens of a translation whose length is not forced."""
 _END = "</s>"
 
 
 def tokens(vocabulary: int) -> list[str]:
-    """Names for the ids of a vocabulary, since CTranslate2 speaks of tokens."""
+    """Return a name for each id of a vocabulary, as CTranslate2 takes names of tokens."""
     special = {PAD: "<blank>", UNKNOWN: "<unk>", BEGIN: "<s>", END: "</s>"}
     return [special.get(i, f"t{i}") for i in range(vocabulary)]
 
 
 def load(directory: Path, compute_type: str, workers: int, threads: int) -> ctranslate2.Translator:
+    """Load a model for so many workers, with so many threads each."""
     return ctranslate2.Translator(
         str(directory),
         device="cpu",
@@ -29,8 +31,8 @@ def load(directory: Path, compute_type: str, workers: int, threads: int) -> ctra
 
 
 def decoding_options(forced: int | None, beam: int) -> dict[str, Any]:
-    """Of CTranslate2, for what our options mean."""
-    longest = _LONGEST if forced is None else forced
+    """Return CTranslate2's options for a beam size and a forced length in tokens."""
+    longest = _MAX_TOKENS if forced is None else forced
     return {
         "beam_size": beam,
         "min_decoding_length": 1 if forced is None else forced,
@@ -40,8 +42,10 @@ def decoding_options(forced: int | None, beam: int) -> dict[str, Any]:
 
 
 def named(ids: Sequence[int], tokens: Sequence[str]) -> list[str]:
+    """Return the names of a source's tokens, with the end token."""
     return [*(tokens[token] for token in ids), _END]
 
 
 def ids_of(tokens: Sequence[str]) -> tuple[int, ...]:
+    """Return the ids of named tokens; -1 for special ones."""
     return tuple(int(token[1:]) if token[0] == "t" else -1 for token in tokens)

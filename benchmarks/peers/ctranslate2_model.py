@@ -21,7 +21,7 @@ _ACTIVATIONS = {
 
 
 def write_model(model: Transformer, directory: Path, compute_type: str) -> None:
-    """Write it through CTranslate2's own model specification; ``int8`` or ``float32``."""
+    """Write the model in ``int8`` or ``float32``, by CTranslate2's own model specification."""
     settings = model.settings
     spec = TransformerSpec.from_config(
         (settings.encoder_layers, settings.decoder_layers),
@@ -67,10 +67,10 @@ def write_model(model: Transformer, directory: Path, compute_type: str) -> None:
 
 
 def write_map(shortlist: Shortlist, model: Transformer, directory: Path) -> None:
-    """A shortlist as the vocabulary map of a model that is written, for ``use_vmap``.
+    """Write a shortlist beside the model as its vocabulary map, which ``use_vmap`` uses.
 
-    A line is a source token, a tab, and its target tokens; what follows the empty source token is
-    for every sentence. CTranslate2 adds the unknown and the begin token to all.
+    A line is a source token, a tab, and its target tokens. Those of the empty source token are for
+    every sentence. CTranslate2 adds the unknown and the begin token to every list.
     """
     sources, targets = tokens(model.source_vocabulary), tokens(model.target_vocabulary)
     lists = [("", shortlist.always), *zip(sources, shortlist.likely, strict=True)]
@@ -85,7 +85,7 @@ def _array(tensor: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 def _copy(spec: common_spec.LinearSpec, module: nn.Module) -> None:
-    """A linear layer or a norm."""
+    """Copy a linear layer or a norm."""
     if isinstance(module, nn.LayerNorm):
         spec.gamma, spec.beta = _array(module.weight), _array(module.bias)
     elif isinstance(module, nn.Linear):

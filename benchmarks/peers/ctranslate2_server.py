@@ -1,7 +1,8 @@
-"""CTranslate2 behind a plain gRPC server: what one would write in an afternoon to serve it.
+"""CTranslate2 behind a plain gRPC server with a batching window.
 
-Calls wait until a batch is full or its window has passed; a batch is translated together and ends
-together. It speaks our own contract, so that the same clients can load both.
+It is what one would write in an afternoon to serve CTranslate2. Calls wait until a batch is full or
+its window has passed; the calls of a batch are translated together and answered together. The
+server speaks Dragoman's contract, so that the same client can put load on both.
 
     PYTHONPATH=benchmarks python -m peers.ctranslate2_server MODEL TOKENIZER [--window 0.01]
 """
@@ -25,7 +26,7 @@ from peers import ctranslate2_calls
 from peers.ctranslate2_calls import decoding_options, ids_of, named
 
 _QUEUE = 4096
-"""Calls that may wait; more are refused."""
+"""Most texts that may wait for a batch; more are refused."""
 
 
 class Batcher:
@@ -82,6 +83,8 @@ class Batcher:
 
 
 class Service(TranslationServiceServicer):
+    """The call ``Translate`` of Dragoman's contract, and no other."""
+
     def __init__(self, batcher: Batcher, tokenizer: sentencepiece.SentencePieceProcessor) -> None:
         self._batcher = batcher
         self._tokenizer = tokenizer
@@ -122,17 +125,37 @@ async def serve(wanted: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model")
-    parser.add_argument("tokenizer")
-    parser.add_argument("--precision", default="int8")
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("model", help="directory of the CTranslate2 model")
+    parser.add_argument("tokenizer", help="SentencePiece model of both languages")
     parser.add_argument(
-        "--window", type=float, default=0.01, help="seconds to wait for a batch to fill"
+        "--precision", default="int8", help="CTranslate2's compute type (default: %(default)s)"
     )
-    parser.add_argument("--beam", type=int, default=1)
-    parser.add_argument("--forced", type=int, help="tokens that every translation is made to have")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="batches that are translated at a time (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--threads", type=int, default=2, help="threads of each worker (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--batch", type=int, default=32, help="most texts of a batch (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--window",
+        type=float,
+        default=0.01,
+        help="seconds to wait for a batch to fill (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--beam", type=int, default=1, help="beam size; 1 is greedy search (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--forced",
+        type=int,
+        help="tokens that every translation is made to have (default: as the model chooses)",
+    )
     wanted = parser.parse_args()
     try:
         asyncio.run(serve(wanted))

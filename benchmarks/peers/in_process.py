@@ -1,4 +1,4 @@
-"""Contenders in this process: our engine, CTranslate2, transformers; each with its settings."""
+"""Contenders in this process: our engine, CTranslate2 and transformers, with their settings."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,18 +17,21 @@ from dragoman_training.data.tokenizer import END, PAD
 from dragoman_training.models.transformer import Transformer
 from measuring.contenders import Answers, Contender, Run
 from measuring.machine import divisions
+from measuring.names import CTRANSLATE2, IN_PROCESS, TRANSFORMERS
 from peers import ctranslate2_calls, ctranslate2_model, transformers_model
-from subjects.catalogue import Subject, Text
+from subjects.subject import Subject, Text
 
-IN_PROCESS, CTRANSLATE2, TRANSFORMERS = "dragoman in process", "ctranslate2", "transformers"
 _TRANSFORMERS_SHARE = 0.25
-_LONGEST = 256
+"""Share of the texts that transformers is given: with all of them a round would take minutes."""
+_MAX_TOKENS = 256
+"""Most tokens of a translation whose length is not forced."""
 
 
 @contextmanager
 def engines(
     subject: Subject, bundle: RunnableBundle, beam: int, rows: int
 ) -> Iterator[list[Contender]]:
+    """Yield our engine with each division of the cores."""
     forced = subject.forced
     options = (
         Options(beam=beam)
@@ -59,7 +62,7 @@ def _engine_run(translator: Translator, options: Options) -> Run:
 
 
 class CTranslate2:
-    """All divisions of the cores, loaded once; batches that suit a number of sentences."""
+    """CTranslate2 with all divisions of the cores, each loaded once."""
 
     def __init__(
         self,
@@ -82,7 +85,10 @@ class CTranslate2:
     def contenders(
         self, forced: int | None, beam: int, concurrent: int, use_map: bool = False
     ) -> list[Contender]:
-        """With its vocabulary map, if asked: there is one where a shortlist was given."""
+        """Return all divisions with batches that suit so many sentences at a time.
+
+        ``use_map`` asks for the vocabulary map, which needs a shortlist.
+        """
         options = {**ctranslate2_calls.decoding_options(forced, beam), "use_vmap": use_map}
         found = []
         for (workers, threads), translator in sorted(self._translators.items()):
@@ -90,7 +96,7 @@ class CTranslate2:
             if concurrent >= 8:
                 examples |= {concurrent // (2 * workers)}
             batches = [("examples", size) for size in sorted(examples)]
-            if forced is None and concurrent >= 8:  # of ragged sentences, as many as fit
+            if forced is None and concurrent >= 8:  # sentences differ in length: fill by tokens
                 batches += [("tokens", size) for size in (256, 512, 1024)]
             for kind, size in batches:
                 run = self._run(translator, options, kind, size)
@@ -124,7 +130,7 @@ class CTranslate2:
 
 
 def transformers(subject: Subject, beam: int) -> list[Contender]:
-    """Its ``generate``, in float32: it has no int8 for CPUs of its own."""
+    """Return transformers' ``generate`` in float32, as it has no int8 for CPUs of its own."""
     model = transformers_model.build(subject.model)
     return [
         Contender(
@@ -145,7 +151,7 @@ def _generate_run(model: Any, forced: int | None, beam: int, threads: int) -> Ru
             batch = texts[at : at + concurrent]
             ids_BS, mask_BS = _padded(batch)
             if forced is None:
-                limits = {"max_new_tokens": min(_LONGEST - 1, 2 * ids_BS.shape[1] + 10)}
+                limits = {"max_new_tokens": min(_MAX_TOKENS - 1, 2 * ids_BS.shape[1] + 10)}
             else:
                 limits = {"min_new_tokens": forced, "max_new_tokens": forced}
             with torch.inference_mode():

@@ -1,7 +1,8 @@
 """Our Transformer as one of transformers' own classes: the same weights for both.
 
-Post-norm becomes a MarianMT, pre-norm an M2M-100, which is the same with the norms moved. Positions
-are copied as they are, so that the layout of the waves does not matter.
+A post-norm model becomes a MarianMT, and a pre-norm one an M2M-100, which is the same but for the
+place of its norms. Tables of positions are copied, as both lay out sines and cosines in their own
+order.
 """
 
 from typing import Any
@@ -24,10 +25,13 @@ from dragoman_training.models.transformer import Embedding, Transformer
 
 
 def build(model: Transformer) -> Any:
-    """A model whose ``generate`` gives what our search gives."""
+    """Return a model whose ``generate`` gives what our search gives."""
     settings = model.settings
     if settings.tied_embeddings != "all" or settings.output_bias:
-        raise SystemExit("only models with one table and without an output bias can be compared")
+        raise SystemExit(
+            "transformers can be compared only with models that tie all embeddings "
+            "and have no output bias"
+        )
     common: dict[str, Any] = {
         "vocab_size": model.target_vocabulary,
         "d_model": settings.width,
@@ -119,7 +123,7 @@ def _feed_forward(theirs: Any, ours: FeedForward) -> None:
 
 
 def _copy(theirs: Any, ours: nn.Module) -> None:
-    """A linear layer or a norm."""
+    """Copy a linear layer or a norm."""
     assert isinstance(ours, nn.Linear | nn.LayerNorm)
     theirs.weight.copy_(ours.weight)
     theirs.bias.copy_(ours.bias)

@@ -1,12 +1,13 @@
-"""A small model made as large as a Transformer-base, which still says the same.
+"""A small model made as large as a Transformer-base, so that it still says the same.
 
-Speed depends on size, lengths on what a model was trained for. To measure both together without a
-large model at hand, every vector of a small one is written twice, side by side:
+Speed depends on a model's size, and the lengths of translations on its training. To measure both
+together without a large trained model, every vector of a small one is written twice, side by side:
 
     x' = (x, x)      W' = ½ (W W; W W)      b' = (b, b)
 
-Means and variances stay what they are, so norms do too; heads come twice, with the same width.
-Decoder layers that are missing are added with outputs too small to matter.
+Means and variances stay what they are, so norms do too. There are twice as many heads, of the same
+width. Decoder layers are added until there are as many as encoder layers, with outputs too small to
+matter.
 """
 
 from dataclasses import replace
@@ -23,7 +24,10 @@ _NEXT_TO_NOTHING = 1e-6
 
 
 def widened(small: Transformer) -> Transformer:
-    """Twice as wide, with no fewer decoder layers than encoder layers; a pre-norm model."""
+    """Return a model twice as wide, with no fewer decoder than encoder layers.
+
+    The small model is a pre-norm one.
+    """
     settings = replace(
         small.settings,
         width=2 * small.settings.width,
@@ -110,7 +114,7 @@ def _norm(own: nn.Module, theirs: nn.Module) -> None:
 
 
 def _linear(own: nn.Linear, theirs: nn.Linear, parts: int = 1) -> None:
-    """``parts``: results that are computed together, each to be had twice."""
+    """Copy a layer. ``parts`` is how many results it computes together; each is doubled."""
     weight = torch.cat([part for part in theirs.weight.chunk(parts) for _ in range(2)])
     own.weight.copy_(_twice_each_row(weight) / 2)
     own.bias.copy_(torch.cat([part for part in theirs.bias.chunk(parts) for _ in range(2)]))

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sections.markdown import search_name, sentence, spread_cell, table
-from sections.pictures import SERVED, draw_rates, kinds_of
+from measuring.names import OPTIMUM, SERVED, TRANSFORMERS
+from sections.markdown import paragraph, search_name, sentence, spread_cell, table
+from sections.pictures import draw_rates, kinds_of
 
-_FLOAT32_ONLY = ("transformers", "optimum-onnx")
+_FLOAT32_ONLY = (TRANSFORMERS, OPTIMUM)
 
 
 def engines_section(found: dict[str, Any], images: Path) -> Iterator[str]:
     entries = found["entries"]
-    yield "## Beside other engines"
+    yield "## Speed beside other engines"
     counts = sorted({entry["concurrent"] for entry in entries})
     for subject, what in found["subjects"].items():
         mine = [entry for entry in entries if entry["subject"] == subject]
@@ -21,9 +22,12 @@ def engines_section(found: dict[str, Any], images: Path) -> Iterator[str]:
         yield ""
         yield f"### {subject}"
         yield ""
-        yield sentence(what)
-        yield "Times the peer's sentences a second, over gRPC against the peer in process; median"
-        yield f"of {found['rounds']} rounds, least and most of them."
+        yield from paragraph(
+            sentence(what),
+            "A cell is the sentences a second of `dragoman serve`, over gRPC, divided by those of",
+            f"the peer, in process: the median of {found['rounds']} rounds, with the lowest and",
+            "the highest of them.",
+        )
         yield ""
         yield from table(
             ["", *(f"{count} at a time" for count in counts)], list(_ratio_rows(mine, counts))
@@ -33,9 +37,11 @@ def engines_section(found: dict[str, Any], images: Path) -> Iterator[str]:
         yield ""
         yield f"![sentences a second]({images.name}/{picture.name})"
         yield ""
-        yield "Sentences a second, and the settings that were best (workers × threads of each):"
+        yield "Sentences a second, and the fastest setting (workers or lanes × threads of each):"
         yield ""
-        yield from table(["", *(f"{count}" for count in counts)], list(_rate_rows(mine, counts)))
+        yield from table(
+            ["", *(f"{count} at a time" for count in counts)], list(_rate_rows(mine, counts))
+        )
     for name, why in found["absent"].items():
         yield ""
         yield f"{name} was not measured: {why}."

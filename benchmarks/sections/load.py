@@ -4,22 +4,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sections.markdown import sentence, table
+from sections.markdown import paragraph, sentence, table
 
 
 def latency_section(found: dict[str, Any], images: Path) -> Iterator[str]:
     one = found["latency"]
-    yield f"## How long people wait: {one['subject']}"
+    yield f"## Latency under load: {one['subject']}"
     yield ""
-    yield sentence(found["what"])
-    yield "CTranslate2 behind a plain gRPC server with a batching window"
-    yield "([its code](../benchmarks/peers/ctranslate2_server.py); best:"
-    yield f"{one['ctranslate2_setting']}),"
-    yield "and `dragoman serve`. Poisson arrivals at 70% of what CTranslate2's server can do:"
-    yield f"{one['rate']:.1f} calls a second. Our p95 is {one['p95_share']:.2f} of its."
+    yield from paragraph(
+        sentence(found["what"]),
+        "`dragoman serve` beside CTranslate2 behind a plain gRPC server with a batching window",
+        "([code](../benchmarks/peers/ctranslate2_server.py)), at its fastest setting:",
+        f"{one['ctranslate2_setting']}. Calls arrive at random moments (Poisson), at 70% of the",
+        f"rate that CTranslate2's server can answer: {one['rate']:.1f} calls a second. Dragoman's",
+        f"p95 is {one['p95_share']:.2f} times that of CTranslate2's server.",
+    )
     yield ""
     yield from table(
-        ["milliseconds", "p50", "p95", "p95, least–most of rounds", "failed"],
+        ["milliseconds", "p50", "p95", "p95, lowest–highest round", "calls that failed"],
         [
             [
                 name,
@@ -35,19 +37,25 @@ def latency_section(found: dict[str, Any], images: Path) -> Iterator[str]:
 
 def overload_section(found: dict[str, Any], images: Path) -> Iterator[str]:
     one = found["overload"]
-    yield "## Three times too much"
+    yield "## Overload"
     yield ""
-    yield sentence(found["what"])
-    yield f"A closed loop gets {one['capacity']:.1f} sentences a second at most;"
-    yield f"{one['rate']:.1f} calls a second arrive, with a deadline of {one['deadline']:g} s."
+    yield from paragraph(
+        sentence(found["what"]),
+        f"Clients that wait for each answer (a closed loop) get {one['capacity']:.1f} sentences a",
+        f"second at most. Here three times as many calls arrive, {one['rate']:.1f} a second, each",
+        f"with a deadline of {one['deadline']:g} s.",
+    )
     yield ""
     rows = [
         ["answered in time, sentences a second", f"{one['goodput']:.1f}"],
-        ["of the most in a closed loop", f"{one['goodput_share']:.0%}"],
-        ["p95 of what was answered", f"{one['admitted_p95']:.2f} s"],
+        ["share of the closed loop's rate", f"{one['goodput_share']:.0%}"],
+        ["p95 of the answered calls", f"{one['admitted_p95']:.2f} s"],
     ]
     rows += [
-        [f"{name}: {error['count']:,} calls, 95% told within", f"{1000 * error['p95']:.0f} ms"]
+        [
+            f"{name}: {error['count']:,} calls, 95% of them told within",
+            f"{1000 * error['p95']:.0f} ms",
+        ]
         for name, error in one["errors"].items()
     ]
     yield from table(["", ""], rows)
@@ -56,11 +64,13 @@ def overload_section(found: dict[str, Any], images: Path) -> Iterator[str]:
 def memory_section(found: dict[str, Any], images: Path) -> Iterator[str]:
     yield "## Memory"
     yield ""
-    yield sentence(f"{found['what']}; int8")
-    yield "Resident, of the server's process, 64 calls under way."
+    yield from paragraph(
+        sentence(f"{found['what']}; int8"),
+        "The table has the resident memory of the server's process, with 64 calls under way.",
+    )
     yield ""
     yield from table(
-        ["MiB", "when ready", "at most"],
+        ["MiB", "when ready", "peak"],
         [
             [name, f"{one['before'] / 2**20:.0f}", f"{one['peak'] / 2**20:.0f}"]
             for name, one in found["memory"].items()

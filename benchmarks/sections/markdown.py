@@ -1,11 +1,22 @@
 """Markdown that several sections have alike."""
 
+import textwrap
 from collections.abc import Iterator
+
+WIDTH = 110
+"""Columns of a line of prose."""
 
 
 def sentence(words: str) -> str:
     """Return words with a capital first letter and a full stop."""
     return f"{words[0].upper()}{words[1:]}."
+
+
+def paragraph(*sentences: str) -> Iterator[str]:
+    """Yield the lines of a paragraph."""
+    yield from textwrap.wrap(
+        " ".join(sentences), WIDTH, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def table(head: list[str], rows: list[list[str]]) -> Iterator[str]:

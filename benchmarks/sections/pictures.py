@@ -6,15 +6,15 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dragoman_cli.bench.plot import BLUE, FAINT, GREEN, GRID, INK, LIGHT, RED
+from measuring.names import CTRANSLATE2, IN_PROCESS, OPTIMUM, SERVED, TRANSFORMERS
 from sections.markdown import search_name
 
-SERVED, IN_PROCESS = "dragoman over gRPC", "dragoman in process"
 COLOURS = {
     SERVED: BLUE,
     IN_PROCESS: LIGHT,
-    "ctranslate2": "#d98a29",
-    "optimum-onnx": "#8c6bb1",
-    "transformers": "#b0b7bf",
+    CTRANSLATE2: "#d98a29",
+    OPTIMUM: "#8c6bb1",
+    TRANSFORMERS: "#b0b7bf",
 }
 PARTS = ("tokenise", "queue", "encode", "steps", "detokenise", "wire")
 PART_COLOURS = (GREEN, FAINT, "#d98a29", BLUE, "#8c6bb1", RED)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sections.markdown import table
+from sections.markdown import paragraph, table
 from sections.pictures import PARTS, draw_parts
 
 
@@ -13,8 +13,11 @@ def served_sentence_section(found: dict[str, Any], images: Path) -> Iterator[str
     limits = found["limits"]
     yield "## Where the time goes"
     yield ""
-    yield "A sentence over gRPC, medians in milliseconds, from the server's own timing"
-    yield "(`Options(timing=True)`)."
+    yield from paragraph(
+        "The parts of a sentence's time over gRPC: medians in milliseconds, from the server's own",
+        "timing (`Options(timing=True)`). [The benchmark](../benchmarks/served_sentence.py) says",
+        "what each part is.",
+    )
     yield ""
     yield from table(
         ["", *(f"{row['concurrent']} at a time" for row in rows)],
@@ -28,12 +31,16 @@ def served_sentence_section(found: dict[str, Any], images: Path) -> Iterator[str
     yield ""
     yield f"![where the time goes]({images.name}/{picture.name})"
     yield ""
-    yield f"This machine, one thread: {limits['float32_rate'] / 1e9:.0f} G float32 and"
-    yield f"{limits['int8_rate'] / 1e9:.0f} G int8 operations a second, reading"
-    yield f"{limits['read_rate'] / 1e9:.1f} GB a second. A step beside that, in milliseconds:"
+    yield from paragraph(
+        f"One thread of this machine does {limits['float32_rate'] / 1e9:.0f} G float32 or",
+        f"{limits['int8_rate'] / 1e9:.0f} G int8 operations a second, and reads",
+        f"{limits['read_rate'] / 1e9:.1f} GB of memory a second. A decoding step takes at least as",
+        "long as reading its weights and caches, or multiplying, takes at these rates. In",
+        "milliseconds:",
+    )
     yield ""
     yield from table(
-        ["rows of a lane", "a step", "reading weights and caches", "multiplying"],
+        ["rows of a lane", "a step", "reading, at least", "multiplying, at least"],
         [
             [
                 str(row["rows"]),

@@ -4,16 +4,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sections.markdown import search_name, sentence, spread_cell, table
+from measuring.names import SHORTLISTED
+from sections.markdown import paragraph, search_name, sentence, spread_cell, table
 
 
 def shortlist_section(found: dict[str, Any], images: Path) -> Iterator[str]:
     yield "## With a shortlist"
     yield ""
-    yield "[Searches that look only at likely tokens](export.md#a-shortlist), beside those that"
-    yield "look at all, and beside CTranslate2 with the same lists as its vocabulary map; all in"
-    yield "process. Sentences a second of the first, times those of the second; medians of rounds,"
-    yield "least and most of them."
+    yield from paragraph(
+        "[A shortlist](export.md#a-shortlist) lets a search look only at the target tokens that",
+        "are likely for the source. CTranslate2 has the same lists as its vocabulary map. Both run",
+        "in process, with int8. A cell divides the sentences a second of one by those of the",
+        "other: the median of the rounds, with the lowest and the highest of them.",
+    )
     for name, subject in found["subjects"].items():
         mine = [entry for entry in found["entries"] if entry["subject"] == name]
         counts = sorted({entry["concurrent"] for entry in mine})
@@ -26,10 +29,12 @@ def shortlist_section(found: dict[str, Any], images: Path) -> Iterator[str]:
         yield ""
         yield f"### {name}, with lists"
         yield ""
-        yield sentence(subject["what"])
-        one = lists["dragoman, shortlist"]
-        yield f"A list has {one['mean']:.0f} of {lists['vocabulary']:,} tokens; those of"
-        yield f"{lists['sentences']} sentences have {one['union']:,} together."
+        one = lists[SHORTLISTED]
+        yield from paragraph(
+            sentence(subject["what"]),
+            f"The list of a sentence has {one['mean']:.0f} of {lists['vocabulary']:,} tokens on",
+            f"average; the lists of {lists['sentences']} sentences have {one['union']:,} together.",
+        )
         yield ""
         yield from table(
             ["", *(f"{count} at a time" for count in counts)],

@@ -23,6 +23,7 @@ PAGES = sorted(
         *(ROOT / ".github").glob("*.md"),
         *DOCS.rglob("*.md"),
         *(ROOT / "models").glob("*.md"),
+        *(ROOT / "benchmarks").glob("*.md"),
     ]
 )
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")

@@ -43,11 +43,13 @@ class Alternative:
     """Another translation of a sentence."""
 
     text: str
+    """The other translation."""
     score: float
-    """Log-probability divided by the length; nearer to 0 is better."""
+    """Log-probability of the translation divided by its length; nearer to 0 is better."""
     log_prob: float
     """Natural logarithm of the translation's probability."""
     finish_reason: FinishReason
+    """Why the translation ended."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,13 @@ class Segment:
     source: slice
     """Where the sentence stands in the text, in characters."""
     target: slice
-    """Where its translation stands in the translated text, in characters."""
+    """Where the sentence's translation stands in the translated text, in characters."""
     score: float
-    """Log-probability divided by the length; nearer to 0 is better."""
+    """Log-probability of the translation divided by its length; nearer to 0 is better."""
     log_prob: float
     """Natural logarithm of the translation's probability."""
     finish_reason: FinishReason
+    """Why the sentence's translation ended."""
     source_tokens: int
     """Tokens of the sentence, its end token not counted."""
     target_tokens: int
@@ -70,9 +73,9 @@ class Segment:
     tokens: tuple[Token, ...] = ()
     """Tokens of the translation, the end token last; with ``Options.token_scores``."""
     alignment: Alignment | None = None
-    """Which source tokens its tokens come from; with ``Options.alignment``."""
+    """Which source tokens the translation's tokens come from; with ``Options.alignment``."""
     alternatives: tuple[Alternative, ...] = ()
-    """Best translations, best first; with ``Options.alternatives``."""
+    """Best translations of the sentence, best first; with ``Options.alternatives``."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,13 @@ class Timing:
     """Where the time of a call went on the server, in seconds."""
 
     prepare: float
-    """Seconds of splitting and tokenizing."""
+    """Seconds in which the text was split into sentences and tokens."""
     queue: float
-    """Seconds until the slowest sentence got its rows."""
+    """Seconds that the slowest sentence waited for its rows."""
     first_token: float
-    """Seconds from there to its first token."""
+    """Seconds from when the slowest sentence got its rows to its first token."""
     decode: float
-    """Seconds from its first token to its last."""
+    """Seconds from the slowest sentence's first token to its last."""
     total: float
     """Seconds from the request's arrival to the response."""
     encode: float = 0.0
@@ -98,20 +101,21 @@ class Translation:
     """A text that was translated."""
 
     text: str
+    """The translated text."""
     score: float
     """Mean of the sentences' scores, weighted by their tokens; nearer to 0 is better."""
     finish_reason: FinishReason
-    """LENGTH where any sentence reached its maximum length."""
+    """Why the translation ended: LENGTH where any sentence reached its maximum length."""
     source_tokens: int
-    """Tokens of all sentences."""
+    """Tokens of all sentences of the source."""
     target_tokens: int
     """Tokens of all translated sentences."""
     model: str
     """Name of the model that translated."""
     segments: tuple[Segment, ...]
-    """Sentences in their order; what is between them is as it was."""
+    """Sentences of the text in their order; what is between them is as it was."""
     timing: Timing | None = None
-    """Where the time went; with ``Options.timing``."""
+    """Where the time of the call went; with ``Options.timing``."""
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -124,7 +128,7 @@ class Score:
     """How probable a model finds a translation."""
 
     score: float
-    """Log-probability divided by the length; nearer to 0 is better."""
+    """Log-probability of the translation divided by its length; nearer to 0 is better."""
     log_prob: float
     """Natural logarithm of the translation's probability, its end included."""
     source_tokens: int
@@ -132,7 +136,7 @@ class Score:
     target_tokens: int
     """Tokens of the translation, its end token not counted."""
     tokens: tuple[Token, ...] = ()
-    """Tokens of the translation, the end token last; where they were asked for."""
+    """Tokens of the translation, the end token last; with ``token_scores``."""
 
 
 @dataclass(frozen=True)
@@ -140,13 +144,17 @@ class Model:
     """A model that a server has loaded."""
 
     name: str
+    """Name of the model, by which a call may ask for it."""
     version: str
+    """Version of the model, as its bundle has it."""
     source_language: str
+    """Tag of the language that the model translates from; "mul" stands for several."""
     target_language: str
+    """Tag of the language that the model translates to; "mul" stands for several."""
     precision: str
-    """float32, int8 or float16."""
+    """Type of numbers that the model computes with: float32, int8 or float16."""
     device: str
-    """cpu or cuda."""
+    """Device that the model runs on: cpu or cuda."""
     max_source_tokens: int
     """Most tokens of a sentence, its end token included."""
     max_target_tokens: int
@@ -156,6 +164,7 @@ class Model:
     rows: int
     """Sentences, or hypotheses of beams, that are decoded at a time."""
     licence: str
+    """Licence of the model, as its bundle names it."""
 
 
 _FINISH = {

@@ -243,6 +243,15 @@ def errors() -> list[Any]:
             ),
         ),
         graph(
+            "Workers lost, sentences run again",
+            "none",
+            "Processes that died or hung, the sentences that ran again because of it, and those "
+            "that had to run alone.",
+            Query(increases("lost_workers_total"), "{{model}} lost"),
+            Query(increases("rerun_sentences_total"), "{{model}} run again"),
+            Query(increases("quarantined_sentences_total"), "{{model}} alone"),
+        ),
+        graph(
             "Rows without a number",
             "none",
             "Sentences for which the model computed NaN.",

@@ -25,6 +25,7 @@ from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from dragoman_server.engine.core import Report
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
+from dragoman_server.engine.workers.engine import WorkerEngine
 from dragoman_server.grpc_api.listener import GrpcListener
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.server import Server
@@ -77,8 +78,17 @@ class Running:
 
     @property
     def engine(self) -> Engine:
-        """Of the first model."""
-        return next(iter(self.server.models)).dispatcher.engine
+        """Of the first model, whose lanes are threads."""
+        engine = next(iter(self.server.models)).dispatcher.engine
+        assert isinstance(engine, Engine)
+        return engine
+
+    @property
+    def workers(self) -> WorkerEngine:
+        """The engine of the first model, whose lanes are processes."""
+        engine = next(iter(self.server.models)).dispatcher.engine
+        assert isinstance(engine, WorkerEngine)
+        return engine
 
     def on_loop(self, work: Callable[[], Any]) -> Any:
         """What the server's own thread sees."""

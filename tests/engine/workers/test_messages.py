@@ -1,5 +1,7 @@
 """What goes between a front and its workers comes out as it went in, in whatever pieces."""
 
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,7 @@ options = st.one_of(
         ),
     ),
 )
+leavers = st.lists(st.tuples(tickets, st.sampled_from(Failure)))
 sentences = st.one_of(
     st.builds(Sentence, ids, prefix=optional_ids, start=optional_ids),
     st.builds(Sentence, ids, target=ids),
@@ -72,11 +75,7 @@ def through(*messages: Any, pieces: list[int] | None = None) -> list[Any]:
     data = b"".join(map(framed, messages))
     cuts = sorted({0, len(data), *(piece % (len(data) + 1) for piece in pieces or [])})
     unframer = Unframer()
-    return [
-        message
-        for start, end in zip(cuts, cuts[1:], strict=False)
-        for message in unframer.feed(data[start:end])
-    ]
+    return [message for start, end in pairwise(cuts) for message in unframer.feed(data[start:end])]
 
 
 def job_values(job: Job) -> tuple[object, ...]:
@@ -94,13 +93,7 @@ def test_messages_are_put_together_out_of_any_pieces(
     assert through(*messages, pieces=pieces) == messages
 
 
-@given(
-    tickets,
-    sentences,
-    options,
-    st.booleans(),
-    st.lists(st.tuples(tickets, st.sampled_from(Failure))),
-)
+@given(tickets, sentences, options, st.booleans(), leavers)
 def test_work_arrives_as_it_was_sent(
     ticket: Ticket,
     sentence: Sentence,
@@ -108,8 +101,7 @@ def test_work_arrives_as_it_was_sent(
     stream: bool,
     leaving: list[tuple[Ticket, Failure]],
 ) -> None:
-    made = MAKER.job(sentence, chosen, stream=stream)
-    job = Job(ticket, *job_values(made)[1:])  # type: ignore[arg-type]
+    job = replace(MAKER.job(sentence, chosen, stream=stream), ticket=ticket)
     (message,) = through(pack_work(leaving, [job]))
     came, (admitted,) = unpack_work(message)
     assert came == leaving
@@ -118,14 +110,8 @@ def test_work_arrives_as_it_was_sent(
 
 @given(st.data())
 def test_reports_arrive_to_the_last_bit(data: st.DataObject) -> None:
-    job = Job(
-        *(
-            data.draw(tickets),
-            Sentence((5, 6, 7)),
-            *job_values(MAKER.job(Sentence((5,)), Options(), stream=True))[2:],
-        ),  # type: ignore[arg-type]
-        timing=Timing(submitted=12.5),
-    )
+    made = MAKER.job(Sentence((5, 6, 7)), Options(), stream=True)
+    job = replace(made, ticket=data.draw(tickets), timing=Timing(submitted=12.5))
     numbers = data.draw(st.lists(floats, min_size=1, max_size=8))
     alignment = np.array([numbers, numbers], np.float32)
     hypothesis = Hypothesis(

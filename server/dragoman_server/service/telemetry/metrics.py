@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import prometheus_client
 from grpc import StatusCode
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dragoman_server.engine.core import Answer, Failure, Finish, Report
@@ -125,7 +125,7 @@ class Metrics:
         )
         self.ready = gauge("ready", "1 while the server takes requests.")
         self.models = Info("dragoman_model", "The models loaded.", ["model"], registry=registry)
-        registry.register(_EngineGauges(self._engines))
+        registry.register(_EngineFigures(self._engines))
         for reason in REJECTIONS:
             self.rejected.labels(reason)
 
@@ -223,21 +223,38 @@ class Metrics:
             self.rejected.labels(reason).inc()
 
 
-class _EngineGauges(Collector):
-    """Gauges whose value an engine is asked for at the moment of a scrape."""
+class _EngineFigures(Collector):
+    """Gauges and counters whose value an engine is asked for at the moment of a scrape."""
 
     def __init__(self, engines: dict[str, Front]) -> None:
         self._engines = engines
 
     def collect(self) -> Iterable[Metric]:
-        for name, text, value in _GAUGES:
-            family = GaugeMetricFamily(f"dragoman_{name}", text, labels=["model"])
+        for kind, (name, text, value) in (
+            *((GaugeMetricFamily, gauge) for gauge in _GAUGES),
+            *((CounterMetricFamily, counter) for counter in _COUNTERS),
+        ):
+            family = kind(f"dragoman_{name}", text, labels=["model"])
             for model, engine in list(self._engines.items()):  # models may be added meanwhile
                 family.add_metric([model], value(engine))
             yield family
 
 
-_GAUGES: Sequence[tuple[str, str, Callable[[Front], float]]] = (
+_Figures = Sequence[tuple[str, str, Callable[[Front], float]]]
+_COUNTERS: _Figures = (
+    ("lost_workers", "Processes of lanes that died or hung.", lambda e: e.lost_workers),
+    (
+        "rerun_sentences",
+        "Sentences that ran again because their worker was lost.",
+        lambda e: e.rerun_sentences,
+    ),
+    (
+        "quarantined_sentences",
+        "Sentences that had to run alone, because several workers were lost with them.",
+        lambda e: e.quarantined_sentences,
+    ),
+)
+_GAUGES: _Figures = (
     ("waiting_requests", "Requests of which nothing has begun.", lambda e: e.waiting_requests),
     ("waiting_sentences", "Sentences in the queue.", lambda e: e.waiting),
     ("waiting_tokens", "Source tokens of the sentences in the queue.", lambda e: e.waiting_tokens),

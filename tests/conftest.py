@@ -1,8 +1,10 @@
-"""Small seeded models and texts that several tests use."""
+"""What tests in several folders use, and how all of them run."""
 
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Some virtual machines announce AMX but stop the process that uses it, as oneDNN does for bfloat16.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
@@ -10,6 +12,11 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 import pytest
 import torch
 from hypothesis import settings
+
+from support import MODEL
+
+if TYPE_CHECKING:
+    from support.service_running import Running
 
 # Tests run in parallel, one a core; what they start must not want both cores either.
 torch.set_num_threads(1)
@@ -33,3 +40,13 @@ def parallel_text(tmp_path: Path) -> tuple[Path, Path]:
             left.write(" ".join(sentence) + "\n")
             right.write(" ".join(word.upper() for word in reversed(sentence)) + "\n")
     return source, target
+
+
+@pytest.fixture(scope="module")
+def running() -> "Iterator[Running]":
+    """A server of the default model, for the tests of a module."""
+    # Most tests need no server: they do without its imports.
+    from support.service_running import serving, settings_for
+
+    with serving(settings_for(MODEL)) as running:
+        yield running

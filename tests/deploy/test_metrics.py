@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -10,18 +9,12 @@ import pytest
 from support import ROOT
 from support import deploy_expressions as expressions
 from support.deploy_tools import DEPLOY, read_yaml, run, tool
-from support.service_running import Running, serving, settings_for
+from support.service_running import Running
 
 PROMETHEUS = DEPLOY / "prometheus"
 NAME = re.compile(r"\bdragoman_\w+")
 SELECTOR = re.compile(r"\b(dragoman_\w+)\{([^}]*)\}")
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with serving(settings_for()) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

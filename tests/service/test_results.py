@@ -1,7 +1,5 @@
 """What a translation says beside its text, and the options that shape it."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from dragoman.v1 import translation_pb2 as pb
@@ -22,12 +20,6 @@ TWO = "Good morning, my friend.\nHow are you?"
 MASKED = "Write to jane@example.com today."
 CUT = pb.Options(max_tokens=2)
 """So short that the name in place of the address can't be in the translation."""
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with serving(settings_for(engine=few_rows(4, max_beam=4))) as running:
-        yield running
 
 
 def test_each_segment_says_what_was_asked_for(running: Running) -> None:

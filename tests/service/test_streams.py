@@ -20,11 +20,8 @@ from support.service_running import (
     Reports,
     Running,
     facts_of,
-    few_rows,
     held,
     reports_of,
-    serving,
-    settings_for,
     wait_until,
 )
 
@@ -36,12 +33,6 @@ PARAGRAPH = (
 KEPT = ("https://example.org/a?b=c&d=é", "jane.doe+x@example.com", "🎉🇵🇹")
 FOREVER = "\n".join(["The sun is shining over the mountains."] * 100)
 """With LONG, many seconds of work."""
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with serving(settings_for(engine=few_rows(4, max_beam=4))) as running:
-        yield running
 
 
 def stream(running: Running, text: str, **options: Any) -> Iterator[pb.TranslateStreamResponse]:

@@ -214,3 +214,8 @@ def error_of(run: subprocess.CompletedProcess[bytes], code: int) -> str:
 def sentences(count: int) -> Sequence[str]:
     """All different, and short."""
     return [f"The number is {number}." for number in range(count)]
+
+
+def write_lines(path: Path, count: int) -> Path:
+    path.write_text("".join(f"{each}\n" for each in sentences(count)) + "\nThe last one.")
+    return path

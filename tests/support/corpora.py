@@ -60,3 +60,17 @@ def recipe_for(source: Path, target: Path, **sections: dict[str, Any]) -> Recipe
 
 def quiet(stage: str, done: int, total: int | None) -> None:
     pass
+
+
+def recipe_of(directory: Path, *corpora: Table, **sections: Table) -> Recipe:
+    """A recipe of a tiny model and the corpora of these tables, in a directory."""
+    table: Table = {
+        "data": {**LANGUAGES, "directory": str(directory), "corpora": list(corpora)},
+        "tokenizer": {"vocabulary": 300},
+        "model": {"preset": "tiny", "width": 16, "max_length": 64},
+        "training": {"batch_tokens": 256, "max_steps": 3, "warmup_steps": 2},
+    }
+    table["data"]["max_tokens"] = 64
+    for name, section in sections.items():
+        table[name] = {**table.get(name, {}), **section}
+    return recipe_from_dict(table)

@@ -1,7 +1,6 @@
-"""Several corpora in a recipe: settings, labels, weights, filters, reports, validation texts."""
+"""Several corpora: their labels, weights, filters, reports and variants."""
 
 import gzip
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,33 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dragoman_training.config.data_settings import CorpusSettings, DataSettings
-from dragoman_training.config.recipe import Recipe, load_recipe, recipe_from_dict
+from dragoman_training.config.data_settings import CorpusSettings
+from dragoman_training.config.recipe import Recipe
 from dragoman_training.data.joined import JoinedPairs
 from dragoman_training.data.prepare import prepare
 from dragoman_training.data.prepared import PreparedData, load_prepared
 from dragoman_training.data.text.corpus import LabelledText, Pair, ParallelText
 from dragoman_training.data.text.examples import CorpusReader, CorpusReport, Example
-from dragoman_training.errors import CorpusError, RecipeError
-from dragoman_training.report.records import Observer
-from dragoman_training.train.run import train
-from support import ROOT
-from support.corpora import LANGUAGES, Table, corpus_of, labels_of, numbered, quiet
-from support.training_runs import metrics
-from support.training_runs import train as train_command
-
-
-def recipe_of(directory: Path, *corpora: Table, **sections: Table) -> Recipe:
-    table: Table = {
-        "data": {**LANGUAGES, "directory": str(directory), "corpora": list(corpora)},
-        "tokenizer": {"vocabulary": 300},
-        "model": {"preset": "tiny", "width": 16, "max_length": 64},
-        "training": {"batch_tokens": 256, "max_steps": 3, "warmup_steps": 2},
-    }
-    table["data"]["max_tokens"] = 64
-    for name, section in sections.items():
-        table[name] = {**table.get(name, {}), **section}
-    return recipe_from_dict(table)
+from dragoman_training.errors import CorpusError
+from support.corpora import Table, corpus_of, labels_of, numbered, quiet, recipe_of
 
 
 def prepared(recipe: Recipe, directory: Path) -> PreparedData:
@@ -81,116 +62,6 @@ def epoch_texts(data: PreparedData, recipe: Recipe, epoch: int) -> Counter[str]:
     )
     numbers = examples.draw(epoch, np.arange(len(examples)))
     return Counter(data.tokenizers.target.decode(examples[int(n)].target) for n in numbers)
-
-
-# Settings
-
-
-@pytest.mark.parametrize(
-    ("corpora", "message"),
-    [
-        ([{"source": "a.tsv"}], "data.corpora[0].name and source are needed for each corpus"),
-        ([{"name": "a"}], "data.corpora[0].name and source are needed for each corpus"),
-        (
-            [{"name": "a", "source": "a.tsv"}, {"name": "b", "source": "b", "weight": -1}],
-            "data.corpora[1].weight is -1.0: it must be at least 0",
-        ),
-        (
-            [{"name": "a", "source": "a.tsv", "weight": 1001}],
-            "data.corpora[0].weight is 1001.0: it must be at most 1000.0",
-        ),
-        (
-            [{"name": "a", "source": "a.tsv", "weight": "much"}],
-            "data.corpora[0].weight is 'much': it must be a number",
-        ),
-        (
-            [{"name": "a", "source": "a.tsv", "wieght": 1}],
-            "data.corpora[0].wieght: unknown key; did you mean weight?",
-        ),
-        (
-            [{"name": "a", "source": "a.tsv", "variants": {"uper": 1}}],
-            "data.corpora[0].variants.uper: unknown key; did you mean upper?",
-        ),
-        (
-            [{"name": "a", "source": "a.tsv", "variants": {"upper": 2}}],
-            "data.corpora[0].variants.upper is 2.0: it must be at most 1",
-        ),
-        (
-            [{"name": "a", "source": "a.tsv", "label_weights": {"x": 1}}],
-            "data.corpora[0].label_weights need labels: a file with the label of each line",
-        ),
-        (
-            [{"name": "a", "source": "a", "labels": "l", "label_weights": {"x/*": float("nan")}}],
-            "data.corpora[0].label_weights.x/* is nan: it must be at least 0",
-        ),
-        (
-            [{"name": "a", "source": "a", "labels": "l", "label_weights": 3}],
-            "data.corpora[0].label_weights is 3: it must be a table",
-        ),
-        (
-            [{"name": "a", "source": "a.tsv", "max_ratio": 0.5}],
-            "data.corpora[0].max_ratio is 0.5: it must be at least 1",
-        ),
-        (
-            [{"name": "a", "source": "a.tsv"}, {"name": "a", "source": "b.tsv"}],
-            "data.corpora: two are called 'a'",
-        ),
-        (["a.tsv"], "data.corpora is 'a.tsv': it must be a section of settings"),
-    ],
-)
-def test_a_bad_setting_is_named_in_one_line(corpora: list[Any], message: str) -> None:
-    with pytest.raises(RecipeError) as caught:
-        recipe_from_dict({"data": {**LANGUAGES, "corpora": corpora}})
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (
-            {"train_source": "a", "corpora": [{"name": "a", "source": "a.tsv"}]},
-            "data.train_source and corpora exclude each other: use one of them",
-        ),
-        (
-            {"train_source": "a", "valid_source": "v", "validation": [{"source": "v"}]},
-            "data.valid_source and validation exclude each other: use one of them",
-        ),
-        (
-            {"train_source": "a", "validation": [{"source": "v"}, {"source": "w"}]},
-            "data.validation: two are called 'valid'",
-        ),
-        (
-            {"train_source": "a", "validation": [{"name": "v"}]},
-            "data.validation[0].name and source are needed for each validation text",
-        ),
-        *(
-            (
-                {"train_source": "a", "validation": [{"name": name, "source": "v"}]},
-                f"data.validation[0].name is {name!r}: it must have no slash and begin with no dot",
-            )
-            for name in ("a/b", "..")
-        ),
-    ],
-)
-def test_what_excludes_each_other_is_named_in_one_line(data: Table, message: str) -> None:
-    with pytest.raises(RecipeError) as caught:
-        recipe_from_dict({"data": {**LANGUAGES, **data}})
-    assert str(caught.value) == message
-
-
-def test_one_corpus_may_be_written_the_short_way() -> None:
-    short = DataSettings(
-        train_source=("a",), train_target=("b",), max_ratio=3.0, remove_duplicates=False
-    )
-    expected = CorpusSettings(
-        name="train", source=("a",), target=("b",), max_ratio=3.0, remove_duplicates=False
-    )
-    assert short.all_corpora == (expected,)
-
-
-def test_a_recipe_survives_being_written_and_read() -> None:
-    recipe = load_recipe(ROOT / "recipes" / "en-pt.toml", [])
-    assert recipe_from_dict(json.loads(json.dumps(recipe.to_dict()))) == recipe
 
 
 # Labels
@@ -421,144 +292,3 @@ def test_a_share_of_the_lines_has_the_examples_that_all_lines_have(tmp_path: Pat
     some, _ = examples_of(numbered(0, 300), tmp_path, variants=variants, share=0.3)
     assert set(some) < set(whole)
     assert 60 < sum(not example.variant for example in some) < 120
-
-
-# Runs
-
-
-def test_a_run_goes_on_where_its_text_has_moved_and_nowhere_else(tmp_path: Path) -> None:
-    labels = labels_of(tmp_path, "a.labels", ["x", "y"] * 20)
-    more = {"labels": labels, "label_weights": {"x": 0.5}}
-    table = corpus_of(tmp_path, "a", numbered(0, 40), **more)
-    recipe = recipe_of(tmp_path, table)
-    train(recipe, tmp_path / "run", Observer())
-    moved = tmp_path / "moved"
-    moved.mkdir()
-    for file in ("a.en", "a.pt", "a.labels"):
-        (tmp_path / file).rename(moved / f"new.{file}")
-    paths = {key: f"new.{table[key]}" for key in ("source", "target", "labels")}
-    longer = {"max_steps": 5}
-    train(recipe_of(moved, {**table, **paths}, training=longer), tmp_path / "run", Observer())
-    other = {**table, **paths, "weight": 2.0}
-    with pytest.raises(RecipeError, match=r"data\.corpora\.0\.weight = 1\.0, not 2\.0"):
-        train(recipe_of(moved, other), tmp_path / "run", Observer())
-    (moved / "new.a.labels").write_text("x\n" * 40)
-    with pytest.raises(CorpusError, match=r"new\.a\.labels is not the file"):
-        train(recipe_of(moved, {**table, **paths}), tmp_path / "run", Observer())
-
-
-RECIPE = """
-[data]
-source_language = "en"
-target_language = "pt"
-directory = "{directory}"
-max_tokens = 64
-
-[[data.corpora]]
-name = "often"
-source = "often.en"
-target = "often.pt"
-weight = 2
-
-[data.corpora.variants]
-upper = 0.2
-
-[[data.corpora]]
-name = "seldom"
-source = "seldom.en"
-target = "seldom.pt"
-weight = 0.5
-
-[[data.validation]]
-name = "news"
-source = "news.en"
-target = "news.pt"
-
-[[data.validation]]
-name = "talks"
-source = "talks.en"
-target = "talks.pt"
-
-[tokenizer]
-vocabulary = 320
-
-[model]
-preset = "tiny"
-width = 16
-max_length = 64
-
-[training]
-max_steps = 4
-batch_tokens = 256
-warmup_steps = 2
-log_every = 1
-
-[validation]
-every = 4
-sentences = 3
-"""
-
-
-def test_a_whole_run_reports_each_corpus_and_each_validation_text(tmp_path: Path) -> None:
-    for number, name in enumerate(("often", "seldom", "news", "talks")):
-        corpus_of(tmp_path, name, numbered(number * 100, 40 if number < 2 else 5 * number))
-    path = tmp_path / "recipe.toml"
-    path.write_text(RECIPE.format(directory=tmp_path))
-    code, _, stderr = train_command(path, tmp_path / "run")
-    assert code == 0, stderr
-    (line,) = [line.split() for line in stderr.splitlines() if line.startswith("  often ")]
-    assert line[:4] == ["often", "40", "pairs,", "in"]
-    assert "  seldom                      40 pairs, in an epoch        20 examples" in stderr
-    (record,) = [each for each in metrics(tmp_path / "run") if each["kind"] == "validation"]
-    news, talks = record["by_text"]["news"], record["by_text"]["talks"]
-    assert set(news) == {"loss", "bleu", "chrf"}
-    assert record["bleu"] == pytest.approx((news["bleu"] + talks["bleu"]) / 2)
-    assert record["chrf"] == pytest.approx((news["chrf"] + talks["chrf"]) / 2)
-    low, high = sorted((news["loss"], talks["loss"]))
-    assert low < record["loss"] < high  # of all tokens together
-    assert len(record["samples"]) == 4
-    assert f"news {news['bleu']:.1f}  talks {talks['bleu']:.1f}" in stderr
-    config = json.loads((tmp_path / "run" / "final" / "config.json").read_text())
-    assert [corpus["name"] for corpus in config["data"]["corpora"]] == ["often", "seldom"]
-    assert scalars(tmp_path / "run") >= {"valid/bleu", "valid/news/bleu", "valid/talks/loss"}
-
-
-def scalars(run: Path) -> set[str]:
-    """The names of the curves that TensorBoard shows."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(run / "tensorboard"))
-    events.Reload()
-    return set(events.Tags()["scalars"])
-
-
-def test_the_loss_of_a_validation_text_is_that_of_a_run_with_it_alone(tmp_path: Path) -> None:
-    tables = {name: corpus_of(tmp_path, name, numbered(n, 9)) for n, name in enumerate("ab")}
-    corpus = corpus_of(tmp_path, "train", numbered(50, 60))
-    found: dict[str, list[float]] = {"a": [], "b": []}
-    for names in ("ab", "a", "b"):
-        recipe = recipe_of(
-            tmp_path,
-            corpus,
-            data={
-                **LANGUAGES,
-                "directory": str(tmp_path),
-                "corpora": [corpus],
-                "max_tokens": 64,
-                "validation": [tables[name] for name in names],
-            },
-            validation={"sentences": 0, "metric": "loss", "every": 3},
-        )
-        records = _Validations()
-        train(recipe, tmp_path / f"run-{names}", records)
-        for name in names:
-            by_text = records.last.by_text
-            found[name].append(by_text[name]["loss"] if by_text else records.last.loss)
-    for one, alone in found.values():
-        assert one == pytest.approx(alone, abs=1e-6)
-    assert found["a"][0] != found["b"][0]
-
-
-class _Validations(Observer):
-    def validated(self, record: Any) -> None:
-        self.last = record

@@ -1,11 +1,15 @@
 """Tokenizers: no text is unknown, and decoding gives back what was encoded."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman_training.config.recipe import recipe_from_dict
+from dragoman_training.data.prepare import prepare
+from dragoman_training.data.prepared import load_prepared
 from dragoman_training.data.tokenizer import (
     UNKNOWN,
     TokenizerPair,
@@ -13,6 +17,7 @@ from dragoman_training.data.tokenizer import (
     train_tokenizer,
 )
 from dragoman_training.errors import CheckpointError, RecipeError
+from support.corpora import quiet
 from support.tokenizers import SENTENCES, TRAINED, trained
 
 
@@ -73,3 +78,34 @@ def test_characters_that_are_required_have_an_entry() -> None:
         tokenizer = train_tokenizer(text, settings, seed=1)
         for letter in "€→":
             assert (letter in tokenizer.pieces(tokenizer.encode(letter))) == expected
+
+
+@pytest.mark.parametrize(("sample", "vocabulary"), [(40, 320), (59, 330)])
+def test_a_tokenizer_learns_from_a_sample_of_the_whole_corpus(
+    tmp_path: Path, sample: int, vocabulary: int
+) -> None:
+    """Every pair has a letter of its own, and a letter that was seen gets an entry."""
+    letters = [chr(0x4E00 + n) for n in range(120)]
+    files = tmp_path / "text.source", tmp_path / "text.target"
+    for file in files:
+        file.write_text("".join(f"casa {letter} mar\n" for letter in letters))
+    recipe = recipe_from_dict(
+        {
+            "data": {
+                "source_language": "en",
+                "target_language": "pt",
+                "train_source": [str(files[0])],
+                "train_target": [str(files[1])],
+            },
+            "tokenizer": {"kind": "bpe", "vocabulary": vocabulary, "sample": sample},
+        }
+    )
+    prepare(recipe, tmp_path / "data", quiet)
+    tokenizer = load_prepared(tmp_path / "data").tokenizers.source
+    seen = [
+        n for n, x in enumerate(letters) if tokenizer.pieces(tokenizer.encode(x))[-1].endswith(x)
+    ]
+    assert 0.6 * sample < len(seen) < 1.4 * sample
+    assert seen[0] < 20
+    assert seen[-1] > 100  # of 120
+    assert max(after - before for before, after in pairwise(seen)) < 20

@@ -1,9 +1,18 @@
-"""Dropout's cheap mask drops the share it should, and scales up the rest."""
+"""Dropout: its cheap mask drops the share it should, in every place where the paper has it."""
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
+from dragoman_training.models.attention import ScaledDotProductAttention
 from dragoman_training.models.dropout import Dropout, keep_mask
+from dragoman_training.models.layers import FeedForward, Residual
+from dragoman_training.models.settings import TransformerSettings
+from dragoman_training.models.transformer import Embedding, Transformer
+from support.models import tiny_model
 
 
 @pytest.mark.parametrize("probability", [0.001, 0.1, 0.3, 0.5, 0.9])
@@ -47,3 +56,66 @@ def test_gradient_is_the_mask() -> None:
     y.sum().backward()
     assert x.grad is not None
     assert torch.equal(x.grad, y.detach())
+
+
+def dropouts_of(model: Transformer, kind: type[nn.Module]) -> list[Dropout]:
+    """The dropouts of all parts of one kind."""
+    parts = [part for part in model.modules() if isinstance(part, kind)]
+    return [child for part in parts for child in part.children() if isinstance(child, Dropout)]
+
+
+# Two layers on each side: two embeddings, five residual connections a pair of layers, and so on.
+PLACES: dict[type[nn.Module], tuple[str, int]] = {
+    Embedding: ("dropout", 2),
+    Residual: ("dropout", 10),
+    ScaledDotProductAttention: ("attention_dropout", 6),
+    FeedForward: ("activation_dropout", 4),
+}
+
+
+def move_in_training(model: Transformer) -> float:
+    """How far the scores of training are from those of use; rounding alone makes 1e-6."""
+    torch.manual_seed(3)
+    source_BS, target_BT = torch.randint(4, 50, (3, 6)), torch.randint(4, 50, (3, 5))
+    arguments = (source_BS, torch.tensor([6, 4, 2]), target_BT)
+    with torch.no_grad():
+        return (model.train()(*arguments) - model.eval()(*arguments)).abs().max().item()
+
+
+@pytest.mark.parametrize("setting", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_dropout_setting_works_alone_and_in_training_only(setting: str) -> None:
+    zeros: dict[str, Any] = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+    assert move_in_training(tiny_model(**zeros)) == 0
+    assert move_in_training(tiny_model(**{**zeros, setting: 0.5})) > 1e-3
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_every_place_of_a_dropout_has_its_probability(kind: type[nn.Module]) -> None:
+    setting, count = PLACES[kind]
+    probabilities: dict[str, Any] = {
+        "dropout": 0.1,
+        "attention_dropout": 0.2,
+        "activation_dropout": 0.3,
+    }
+    dropouts = dropouts_of(tiny_model(**probabilities), kind)
+    assert [dropout.probability for dropout in dropouts] == [probabilities[setting]] * count
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("kind", PLACES)
+def test_every_dropout_is_applied(kind: type[nn.Module], norm: str) -> None:
+    """Each is turned on with all others off: having a probability is not yet dropping."""
+    model = tiny_model(norm=norm)
+    for dropout in dropouts_of(model, kind):
+        dropout.probability = 0.5
+        assert move_in_training(model) > 1e-3
+        dropout.probability = 0.0
+    assert move_in_training(model) == 0
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_residual_connection_drops_of_the_sublayer_alone(norm: Any) -> None:
+    residual = Residual(TransformerSettings(width=16, heads=2, dropout=0.5, norm=norm))
+    x_ND = torch.randn(5, 16)
+    nothing: Callable[[Tensor], Tensor] = torch.zeros_like
+    assert torch.equal(residual.train()(x_ND, nothing), residual.eval()(x_ND, nothing))

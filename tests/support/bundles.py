@@ -42,9 +42,9 @@ def seeded_model(seed: int = 1, **settings: Any) -> Transformer:
 
 
 @cache
-def trained_model() -> Transformer:
+def trained_model(**settings: Any) -> Transformer:
     """Has learnt a few sentences by heart, so that it is sure of what it says."""
-    model = seeded_model()
+    model = seeded_model(**settings)
     objective = Objective(model, label_smoothing=0.05).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     pairs = [
@@ -89,6 +89,7 @@ def export(model: Transformer, path: Path, precision: str) -> Bundle:
 
 
 @cache
-def trained_bundle(precision: str) -> Bundle:
+def trained_bundle(precision: str, **settings: Any) -> Bundle:
     """A bundle of ``trained_model()``; not to be changed."""
-    return export(trained_model(), Path(_DIRECTORY.name) / precision, precision)
+    name = "-".join([precision, *map(str, settings.values())])
+    return export(trained_model(**settings), Path(_DIRECTORY.name) / name, precision)

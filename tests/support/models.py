@@ -35,6 +35,18 @@ def tiny_model(seed: int = 0, vocabulary: int = VOCABULARY, **settings: Any) -> 
     return model.eval()
 
 
+def ssru_model(seed: int = 0, vocabulary: int = VOCABULARY, **settings: Any) -> Transformer:
+    """A model with an SSRU in its decoder, whose gates differ widely, as learnt ones do."""
+    model = tiny_model(seed, vocabulary, decoder="ssru", **settings)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for layer in model._decoder_layers:
+            gate = layer.ssru.forget
+            gate.weight.mul_(3.0)
+            gate.bias.add_(torch.randn(gate.bias.shape, generator=generator))
+    return model
+
+
 def random_sources(count: int, seed: int, longest: int = 12) -> list[list[int]]:
     rng = random.Random(seed)
     return [

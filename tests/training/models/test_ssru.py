@@ -9,20 +9,7 @@ from torch import Tensor
 from dragoman_training.models.layout import Layout
 from dragoman_training.models.settings import TransformerSettings
 from dragoman_training.models.ssru import SSRU, scan
-from dragoman_training.models.transformer import Transformer
-from support.models import LENGTHS, TARGET_LENGTHS, VOCABULARY, grid, tiny_model
-
-
-def ssru_model(seed: int = 0, **settings: Any) -> Transformer:
-    """A model whose gates differ widely, as learnt ones do."""
-    model = tiny_model(seed, decoder="ssru", **settings)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for layer in model._decoder_layers:
-            layer.ssru.forget.weight *= 3.0
-            bias = layer.ssru.forget.bias
-            bias.add_(torch.randn(bias.shape, generator=generator))
-    return model
+from support.models import LENGTHS, TARGET_LENGTHS, VOCABULARY, grid, ssru_model, tiny_model
 
 
 def plain_states(keep_BTD: Tensor, new_BTD: Tensor) -> Tensor:

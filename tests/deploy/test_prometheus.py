@@ -2,7 +2,6 @@
 
 import json
 import math
-import socket
 import subprocess
 import threading
 import time
@@ -20,18 +19,13 @@ import yaml
 from dragoman.v1 import translation_pb2 as pb
 from support import deploy_expressions as expressions
 from support.deploy_tools import DEPLOY, read_yaml, tool
+from support.ports import free_port
 from support.service_process import Process, is_serving, started
 from support.service_running import PATIENCE
 
 SERVER = ("--rows", "4", "--max-beam", "2", "--lanes", "1", "--threads", "1")
 FULL = ("--max-waiting-requests", "2")
 """So little that a few calls at once are too many."""
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Prometheus:

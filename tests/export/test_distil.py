@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from dragoman_training.data.text.corpus import Pair
 from dragoman_training.translate.evaluation import translate
 from support.bundles import PAIR, REFERENCES, TEXTS, trained_bundle, trained_model
 from support.bundles import ignore as no_stage
+from support.command import dragoman
 from support.hf_models import save_m2m100, sentences
 
 
@@ -157,15 +156,20 @@ def test_teachers_translate_the_same_languages(imported: Path) -> None:
 def test_the_command_takes_languages(imported: Path, tmp_path: Path) -> None:
     for name, text in (("s", "casa mar\n"), ("r", "pão rua\n")):
         (tmp_path / name).write_text(text)
-    command = [sys.executable, "-m", "dragoman_cli", "distil", str(imported), "--beam", "1"]
-    command += ["--source", str(tmp_path / "s"), "--reference", str(tmp_path / "r")]
-    command += ["--output", str(tmp_path / "out")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    asked = (
+        "--source",
+        tmp_path / "s",
+        "--reference",
+        tmp_path / "r",
+        "--output",
+        tmp_path / "out",
+    )
+    run = dragoman("distil", imported, "--beam", "1", *asked)
     assert run.returncode == 2
     assert "choose one with --source-language" in run.stderr
     assert not (tmp_path / "out").exists()
-    command += ["--source-language", "en", "--target-language", "pt"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    languages = ("--source-language", "en", "--target-language", "pt")
+    run = dragoman("distil", imported, "--beam", "1", *asked, *languages)
     assert run.returncode == 0, run.stderr
     assert len((tmp_path / "out").read_text().splitlines()) == 1
 
@@ -174,10 +178,8 @@ def run_command(tmp_path: Path, output: Path) -> str:
     source, reference = tmp_path / "s", tmp_path / "r"
     source.write_text("\n".join(TEXTS) + "\n")
     reference.write_text("\n".join(REFERENCES) + "\n")
-    command = [sys.executable, "-m", "dragoman_cli", "distil"]
-    command += [str(trained_bundle("float32").path), "--source", str(source)]
-    command += ["--reference", str(reference), "--output", str(output)]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    files = ("--source", source, "--reference", reference, "--output", output)
+    return dragoman("distil", trained_bundle("float32").path, *files).stderr
 
 
 def test_the_command_writes_a_line_for_each(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from dragoman_training.train.run import train
 from dragoman_training.translate.evaluation import translate
 from support import MODEL
 from support.bundles import SAMPLE, checkpoint_of, export, ignore, seeded_model
-from support.training_runs import dragoman
+from support.command import dragoman
 
 ARCHITECTURES: list[dict[str, Any]] = [
     {"norm": "post", "activation": "relu", "tied_embeddings": "all"},

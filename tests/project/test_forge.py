@@ -5,12 +5,11 @@ import sys
 import tomllib
 from pathlib import Path
 from subprocess import run
-from typing import Any
 
 import pytest
-import yaml
 
 from support import ROOT
+from support.deploy_tools import read_yaml
 
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
@@ -48,10 +47,6 @@ def test_an_invalid_workflow_is_seen(tmp_path: Path) -> None:
     broken = tmp_path / "broken.yml"
     broken.write_text(WORKFLOWS[0].read_text().replace("runs-on:", "runs-at:"))
     assert "runs-at" in problems("vendor.github-workflows", broken)
-
-
-def read_yaml(path: Path) -> Any:
-    return yaml.safe_load(path.read_text())
 
 
 def test_continuous_integration_runs_targets_of_the_makefile() -> None:

@@ -6,22 +6,15 @@ Its links are checked with those of all pages, in ``test_docs_site.py``.
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from support import ROOT
+from support.ports import free_port
 
 README = (ROOT / "README.md").read_text()
 COLOURS = re.compile(r"\x1b\[\d*m")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def shown() -> list[str]:

@@ -1,6 +1,5 @@
 """What tests of the SDK and the command need: certificates, keys, servers that say one thing."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -21,10 +20,11 @@ from dragoman.v1.translation_pb2_grpc import (
     TranslationServiceServicer,
     add_TranslationServiceServicer_to_server,
 )
+from support.command import DRAGOMAN, clean_environment
 from support.service_running import PATIENCE
 
 KEY = "0123456789abcdef"
-COMMAND = (sys.executable, "-W", "error", "-m", "dragoman_cli")
+COMMAND = (sys.executable, "-W", "error", *DRAGOMAN[1:])
 # Python's own way to change a process before it begins forks gRPC's threads too, and they complain.
 SMALL_FILES = ("bash", "-c", 'ulimit -f 1 && exec "$@"', "bash")
 """Before a command: it can write 1,024 bytes to a file."""
@@ -167,7 +167,7 @@ def dragoman(
         [*before, *COMMAND, *map(str, arguments)],
         input=given,
         capture_output=True,
-        env=_environment(environment),
+        env=clean_environment(environment),
         timeout=2 * PATIENCE,
         **more,
     )
@@ -183,7 +183,7 @@ def running_dragoman(
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(
         [*CTRL_C, *COMMAND, *map(str, arguments)],
-        env=_environment(environment),
+        env=clean_environment(environment),
         **{**pipes, **more},
     )
     try:
@@ -195,11 +195,6 @@ def running_dragoman(
             if pipe is not None:
                 with suppress(BrokenPipeError):
                     pipe.close()
-
-
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
-    return {**kept, "COLUMNS": "200", **(more or {})}
 
 
 def error_of(run: subprocess.CompletedProcess[bytes], code: int) -> str:

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
+from dragoman_training.data.prepare import prepare
+from dragoman_training.data.prepared import PreparedData, load_prepared
 from dragoman_training.data.token_store import TokenStore, TokenStoreWriter
 
 LANGUAGES = {"source_language": "en", "target_language": "pt"}
@@ -74,3 +76,9 @@ def recipe_of(directory: Path, *corpora: Table, **sections: Table) -> Recipe:
     for name, section in sections.items():
         table[name] = {**table.get(name, {}), **section}
     return recipe_from_dict(table)
+
+
+def prepared(recipe: Recipe, directory: Path) -> PreparedData:
+    """Prepare the text of a recipe in a directory that is not there yet, and read it."""
+    prepare(recipe, directory, quiet)
+    return load_prepared(directory)

@@ -1,7 +1,6 @@
 """``dragoman serve`` as a process of its own: for signals, exit codes, and what it writes."""
 
 import json
-import os
 import queue
 import signal
 import subprocess
@@ -17,9 +16,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dragoman.v1.translation_pb2_grpc import TranslationServiceStub
 from support import MODEL
+from support.command import DRAGOMAN, clean_environment
 from support.service_running import PATIENCE, scrape
 
-COMMAND = ("-m", "dragoman_cli")
+COMMAND = DRAGOMAN[1:]
 SMALL = ("--rows", "4", "--max-beam", "1", "--workers", "0", "--lanes", "1", "--threads", "1")
 
 
@@ -28,14 +28,13 @@ class Process:
 
     def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> None:
         self._log = log
-        kept = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
         with log.open("wb") as file:
             self.process = subprocess.Popen(
                 [sys.executable, *arguments],
                 stdout=subprocess.PIPE,
                 stderr=file,
                 text=True,
-                env={**kept, "COLUMNS": "200", **environment},
+                env=clean_environment(environment),
             )
         self._lines: queue.Queue[str] = queue.Queue()
         self._reading = threading.Thread(target=self._read, daemon=True)

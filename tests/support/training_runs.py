@@ -2,14 +2,12 @@
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-DRAGOMAN = [sys.executable, "-m", "dragoman_cli"]
-
+from support.command import Ended, dragoman
 
 RECIPE = """
 seed = 3
@@ -52,32 +50,13 @@ average = 3
 """
 
 
-def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*DRAGOMAN, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    stdout, stderr = process.communicate(timeout=300)
-    return process.returncode, stdout, stderr
-
-
-def dragoman(*arguments: str | Path, **options: Any) -> tuple[int, str, str]:
-    return finish(start(*arguments, **options))
-
-
 STAGES = {
     *(f"{stage} {corpus} …" for stage in ("reading", "tokenizing") for corpus in ("train", "toy")),
     "learning the vocabulary …",
 }
 
 
-def one_line(result: tuple[int, str, str], exit_code: int = 2) -> str:
+def one_line(result: Ended, exit_code: int = 2) -> str:
     """The only line that a failed run prints, apart from the stages it went through."""
     code, stdout, stderr = result
     assert (code, stdout) == (exit_code, "")
@@ -86,7 +65,7 @@ def one_line(result: tuple[int, str, str], exit_code: int = 2) -> str:
     return line.removeprefix("dragoman: ")
 
 
-def train(recipe: Path, output: Path, *settings: str) -> tuple[int, str, str]:
+def train(recipe: Path, output: Path, *settings: str) -> Ended:
     sets = [part for setting in settings for part in ("--set", setting)]
     return dragoman("train", recipe, "--output", output, *sets)
 

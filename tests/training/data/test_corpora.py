@@ -14,16 +14,11 @@ from dragoman_training.config.data_settings import CorpusSettings
 from dragoman_training.config.recipe import Recipe
 from dragoman_training.data.joined import JoinedPairs
 from dragoman_training.data.prepare import prepare
-from dragoman_training.data.prepared import PreparedData, load_prepared
+from dragoman_training.data.prepared import PreparedData
 from dragoman_training.data.text.corpus import LabelledText, Pair, ParallelText
 from dragoman_training.data.text.examples import CorpusReader, CorpusReport, Example
 from dragoman_training.errors import CorpusError
-from support.corpora import Table, corpus_of, labels_of, numbered, quiet, recipe_of
-
-
-def prepared(recipe: Recipe, directory: Path) -> PreparedData:
-    prepare(recipe, directory, quiet)
-    return load_prepared(directory)
+from support.corpora import Table, corpus_of, labels_of, numbered, prepared, quiet, recipe_of
 
 
 def reports_of(data: PreparedData) -> dict[str, Table]:

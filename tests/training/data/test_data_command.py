@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from support.command import dragoman
 from support.corpora import corpus_of, labels_of, numbered
-from support.training_runs import dragoman
 
 RECIPE = """
 [data]

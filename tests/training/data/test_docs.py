@@ -10,8 +10,8 @@ import pytest
 from dragoman_training.config.data_settings import CorpusSettings, ValidationText
 from dragoman_training.config.recipe import load_recipe
 from support import ROOT
+from support.command import dragoman
 from support.corpora import numbered
-from support.training_runs import dragoman
 
 PAGE = (ROOT / "docs" / "training.md").read_text()
 SMALL = [

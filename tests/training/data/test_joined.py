@@ -16,9 +16,10 @@ from dragoman_training.data.batching import epoch_batches
 from dragoman_training.data.joined import JoinedPairs
 from dragoman_training.data.token_store import TokenStore
 from dragoman_training.data.tokenizer import TokenizerSettings, train_tokenizer
+from support.command import dragoman, start
 from support.corpora import quiet, recipe_for, store_of
 from support.tokenizers import SENTENCES, TRAINED
-from support.training_runs import dragoman, losses, start, train, wait_until, weights
+from support.training_runs import losses, train, wait_until, weights
 
 MAX_TOKENS = 40
 MOST = 5

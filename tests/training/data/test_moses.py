@@ -14,9 +14,10 @@ from dragoman_training.errors import CorpusError
 from dragoman_training.files import staged_file
 from dragoman_training.train.checkpoint import Checkpoint, weights_of
 from dragoman_training.translate.evaluation import measure
+from support.command import dragoman
 from support.models import tiny_model
 from support.tokenizers import PAIR
-from support.training_runs import dragoman, metrics, one_line, train
+from support.training_runs import metrics, one_line, train
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from dragoman_training.models.settings import RecurrentSettings
 from dragoman_training.train.checkpoint import Checkpoint, weights_of
 from dragoman_training.translate.search import beam_search, default_limit, greedy_search
 from support.models import LENGTHS, TARGET_LENGTHS, VOCABULARY, grid, random_sources
-from support.tokenizers import TRAINED
+from support.tokenizers import PAIR
 
 CPU = torch.device("cpu")
 KINDS = [(attention, layers) for attention in ("none", "additive") for layers in (1, 3)]
@@ -234,9 +234,6 @@ def test_dropout_works_in_training_only(place: str) -> None:
     used, trained = ((x == 0).float().mean().item() for x in hooked)
     assert used < 0.01
     assert trained == pytest.approx(0.5, abs=0.1)
-
-
-PAIR = TokenizerPair(TRAINED["unigram"], TRAINED["bpe"])
 
 
 def checkpoint_of(model: RecurrentModel, tokenizers: TokenizerPair = PAIR) -> Checkpoint:

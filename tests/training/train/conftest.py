@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
-from dragoman_training.data.prepare import prepare
-from dragoman_training.data.prepared import PreparedData, load_prepared
-from support.corpora import quiet
+from dragoman_training.data.prepared import PreparedData
+from support.corpora import prepared
 
 
 def write_text(path: Path, pairs: int, seed: int) -> tuple[str, str]:
@@ -76,6 +75,4 @@ def recipe(data_settings: dict[str, Any]) -> Recipe:
 
 @pytest.fixture(scope="module")
 def data(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    directory = tmp_path_factory.mktemp("prepared") / "data"
-    prepare(recipe, directory, quiet)
-    return load_prepared(directory)
+    return prepared(recipe, tmp_path_factory.mktemp("prepared") / "data")

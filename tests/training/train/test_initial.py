@@ -11,16 +11,13 @@ import torch
 
 from dragoman_export.source import provenance
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
-from dragoman_training.data.prepare import prepare
-from dragoman_training.data.prepared import PreparedData, load_prepared
 from dragoman_training.errors import CheckpointError, RecipeError
 from dragoman_training.report.records import Observer
 from dragoman_training.train.checkpoint import Checkpoint, weights_of
-from dragoman_training.train.distributed import World
 from dragoman_training.train.run import train
 from dragoman_training.train.trainer import Trainer
-
-ALONE = World(0, 1, torch.device("cpu"))
+from support.corpora import prepared
+from support.trainers import ALONE
 
 
 def recipe_of(text: tuple[Path, Path], **training: Any) -> Recipe:
@@ -39,11 +36,6 @@ def recipe_of(text: tuple[Path, Path], **training: Any) -> Recipe:
             "checkpoints": {"every": 1},
         }
     )
-
-
-def prepared(recipe: Recipe, directory: Path) -> PreparedData:
-    prepare(recipe, directory, lambda stage, done, total: None)
-    return load_prepared(directory)
 
 
 @pytest.fixture

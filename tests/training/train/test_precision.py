@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from dragoman_training.train.precision import choose_precision
+from support.command import dragoman
 from support.models import tiny_model
-from support.training_runs import RECIPE, dragoman, losses, train, weights
+from support.training_runs import RECIPE, losses, train, weights
 
 CPU = torch.device("cpu")
 CRASHES = "import os, signal\nos.kill(os.getpid(), signal.SIGILL)\n"

@@ -13,16 +13,8 @@ from dragoman_training.errors import CorpusError
 from dragoman_training.train.checkpoint import Checkpoint
 from dragoman_training.translate.alignment import cross_attention
 from support import ROOT
-from support.training_runs import (
-    dragoman,
-    losses,
-    metrics,
-    one_line,
-    start,
-    train,
-    wait_until,
-    weights,
-)
+from support.command import dragoman, start
+from support.training_runs import losses, metrics, one_line, train, wait_until, weights
 
 RECIPE = """
 seed = 3

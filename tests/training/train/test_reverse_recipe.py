@@ -1,8 +1,6 @@
 """The toy recipe, as the README has it: train, measure, and look at the pictures' data."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -15,15 +13,15 @@ from dragoman_training.report.logs import read_metrics
 from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
 from dragoman_training.translate.alignment import cross_attention
 from support import ROOT
+from support.command import dragoman
 
 pytestmark = pytest.mark.slow  # a whole training
 
 RECIPE = ROOT / "recipes" / "reverse.toml"
 
 
-def dragoman(*arguments: str | Path) -> str:
-    command = [sys.executable, "-m", "dragoman_cli", *map(str, arguments)]
-    run = subprocess.run(command, capture_output=True, text=True)
+def stdout_of(*arguments: str | Path) -> str:
+    run = dragoman(*arguments)
     assert run.returncode == 0, run.stderr
     return run.stdout
 
@@ -31,7 +29,7 @@ def dragoman(*arguments: str | Path) -> str:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("runs") / "reverse"
-    dragoman("train", RECIPE, "--output", run)
+    stdout_of("train", RECIPE, "--output", run)
     return run
 
 
@@ -39,7 +37,7 @@ def test_reaches_99_percent_exact(run: Path) -> None:
     toy = run / "data" / "toy"
     files = ("--source", toy / "test.source", "--reference", toy / "test.target")
     for beam in ("1", "4"):
-        figures = json.loads(dragoman("evaluate", run, *files, "--beam", beam, "--json"))
+        figures = json.loads(stdout_of("evaluate", run, *files, "--beam", beam, "--json"))
         assert figures["sentences"] == 1000
         assert figures["exact"] >= 99.0
 
@@ -74,11 +72,11 @@ def assert_picture(png: Path, least: int) -> None:
 
 
 def test_pictures_are_drawn(run: Path, tmp_path: Path) -> None:
-    printed = dragoman("plot", run).splitlines()
+    printed = stdout_of("plot", run).splitlines()
     assert printed == [str(run / "curves.png"), str(run / "curves.svg")]
     assert_picture(run / "curves.png", 800)
     heat_map = tmp_path / "new" / "heat.png"
-    printed = dragoman("attention", run, "a b c $ d", "--output", heat_map).splitlines()
+    printed = stdout_of("attention", run, "a b c $ d", "--output", heat_map).splitlines()
     assert printed[1:] == [str(heat_map), str(heat_map.with_suffix(".svg"))]
     assert_picture(heat_map, 300)
 

@@ -13,19 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from support.training_runs import (
-    DRAGOMAN,
-    RECIPE,
-    dragoman,
-    finish,
-    losses,
-    metrics,
-    one_line,
-    start,
-    train,
-    wait_until,
-    weights,
-)
+from support.command import DRAGOMAN, dragoman, finish, start
+from support.training_runs import RECIPE, losses, metrics, one_line, train, wait_until, weights
 
 
 @pytest.fixture

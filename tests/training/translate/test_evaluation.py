@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from dragoman_training.errors import CorpusError
 from dragoman_training.models.transformer import Transformer
 from dragoman_training.train.checkpoint import Checkpoint, weights_of
 from dragoman_training.translate.evaluation import measure, translate
+from support.command import dragoman
 from support.models import tiny_model
 from support.tokenizers import PAIR
 
@@ -78,17 +77,12 @@ def checkpoint(tmp_path: Path) -> Path:
     return tmp_path / "checkpoint"
 
 
-def evaluate(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dragoman_cli", "evaluate", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
 def test_the_command_measures_and_writes(checkpoint: Path, tmp_path: Path) -> None:
     source, reference, output = (tmp_path / name for name in ("s.gz", "reference", "output"))
     source.write_bytes(gzip.compress("\n".join(TEXTS).encode()))
     reference.write_text("\n".join(TEXTS))
     files = ("--source", source, "--reference", reference)
-    run = evaluate(checkpoint, *files, "--beam", "2", "--output", output, "--json")
+    run = dragoman("evaluate", checkpoint, *files, "--beam", "2", "--output", output, "--json")
     assert run.returncode == 0, run.stderr
     expected = [t.text for t in translate(model(), PAIR, TEXTS, beam=2)]
     assert output.read_text() == "".join(text + "\n" for text in expected)
@@ -114,7 +108,9 @@ def test_bad_input_is_one_line(checkpoint: Path, tmp_path: Path, damage: str, me
         source.unlink()
     where = tmp_path / "elsewhere" if damage == "checkpoint" else checkpoint
     output = tmp_path / ("none/output" if damage == "output" else "output")
-    run = evaluate(where, "--source", source, "--reference", reference, "--output", output)
+    run = dragoman(
+        "evaluate", where, "--source", source, "--reference", reference, "--output", output
+    )
     assert run.returncode == (1 if damage == "output" else 2)
     assert len(run.stderr.splitlines()) == 1
     assert message in run.stderr

@@ -2,6 +2,7 @@
 
 import os
 import random
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 # Tests run in parallel, one a core; what they start must not want both cores either.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# What servers of tests leave in the user's cache directory is not the user's.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="dragoman-cache-")
 
 # Shared machines are too uneven for a time limit per example.
 settings.register_profile("dragoman", deadline=None)

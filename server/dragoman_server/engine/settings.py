@@ -34,6 +34,10 @@ class EngineSettings(QueueSettings):
     suit the cores."""
     pin: bool = True
     """Keep each worker to cores of its own, where there are enough."""
+    share_weights: bool = True
+    """Let workers share one copy of the weights, which is kept in the cache directory."""
+    cache_dir: Path | None = None
+    """Directory of the weights that are shared; unset: dragoman in $XDG_CACHE_HOME or ~/.cache."""
     max_beam: int = 8
     """Largest beam that a request may ask for."""
 

@@ -9,6 +9,7 @@ import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,8 @@ class GraphSettings:
     spin: bool = False
     """Whether threads wait for their part of a product by spinning. They begin sooner then, and
     take a core each while they wait."""
+    prepacked: Path | None = None
+    """Directory with the graphs and weights as this CPU wants them, shared between processes."""
 
     def __post_init__(self) -> None:
         if self.rows < 1:
@@ -63,7 +66,9 @@ class Graphs:
             raise BundleError(
                 f"{bundle.path}: precision {manifest.precision}, but device cuda needs float16"
             )
-        self._sessions = open_sessions(bundle, settings.device, settings.threads, settings.spin)
+        self._sessions = open_sessions(
+            bundle, settings.device, settings.threads, settings.spin, settings.prepacked
+        )
         self._shortlist = bundle.shortlist
         self._allocate()
 

@@ -1,7 +1,9 @@
 """A bundle's graphs as sessions of onnxruntime, with the options that all of them run under."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import onnxruntime as ort
 
@@ -33,11 +35,18 @@ class Sessions:
     """The output weights of all target tokens, where the bundle has a shortlist."""
 
 
-def open_sessions(bundle: RunnableBundle, device: str, threads: int, spin: bool) -> Sessions:
-    """Open all graphs of a bundle. Raises ``BundleError`` where one is not as the manifest says."""
+def open_sessions(
+    bundle: RunnableBundle, device: str, threads: int, spin: bool, prepacked: Path | None = None
+) -> Sessions:
+    """Open all graphs of a bundle. Raises ``BundleError`` where one is not as the manifest says.
+
+    ``prepacked`` is a directory with the same graphs as ``write_entry`` left them there.
+    """
 
     def opened(name: str) -> ort.InferenceSession:
-        return open_session(bundle.path / name, device, threads, spin)
+        if prepacked is None:
+            return open_session(bundle.path / name, device, threads, spin)
+        return open_session(prepacked / name, device, threads, spin, is_optimized=True)
 
     manifest = bundle.manifest
     encoder, decoder, move = map(opened, (ENCODER, DECODER, MOVE))
@@ -64,12 +73,20 @@ def open_sessions(bundle: RunnableBundle, device: str, threads: int, spin: bool)
 
 
 def open_session(
-    graph: Path | bytes, device: str, threads: int, spin: bool, optimized: Path | None = None
+    graph: Path | bytes,
+    device: str,
+    threads: int,
+    spin: bool,
+    optimized: Path | None = None,
+    *,
+    is_optimized: bool = False,
+    entries: Mapping[str, str] = MappingProxyType({}),
 ) -> ort.InferenceSession:
     """Open a graph on this device and no other: onnxruntime would fall back to the CPU in silence.
 
     ``spin`` lets the threads wait for their part of a product by spinning. ``optimized`` is a file
-    to write the graph to as it will be run, for whoever checks its nodes.
+    to write the graph to as it will be run. ``is_optimized`` takes such a file as it is.
+    ``entries`` are further settings of the session.
     """
     provider = PROVIDERS[device]
     if provider not in ort.get_available_providers():
@@ -77,6 +94,10 @@ def open_session(
     options = _options(threads, spin)
     if optimized is not None:
         options.optimized_model_filepath = str(optimized)
+    if is_optimized:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    for entry, value in entries.items():
+        options.add_session_config_entry(entry, value)
     try:
         session = ort.InferenceSession(
             graph,

@@ -24,7 +24,7 @@ from dragoman_server.engine.workers.messages import READY, REFUSED, Message, unp
 from dragoman_server.engine.workers.opening import Opened
 from dragoman_server.engine.workers.quarantine import Quarantine
 from dragoman_server.engine.workers.reruns import Reruns
-from dragoman_server.engine.workers.starting import Delays, openings_for, start_all
+from dragoman_server.engine.workers.starting import Delays, cache_of, openings_for, start_all
 from dragoman_server.runtime.machine_check import MachineCheck
 
 log = logging.getLogger(__name__)
@@ -62,12 +62,13 @@ class WorkerEngine(Front):
 
         Returns what they found when they replayed the golden sentences. Raises ``BundleError``.
         """
-        links, opened = start_all(self._openings)
-        self._opened = opened[0]
-        self._links = {link.lane: link for link in links}
+        started = start_all(self._openings, cache_of(self.settings))
+        self._openings = started.openings
+        self._opened = started.opened[0]
+        self._links = {link.lane: link for link in started.links}
         return MachineCheck(
-            max(each.golden_error for each in opened),
-            any(each.alignments_depend for each in opened),
+            max(each.golden_error for each in started.opened),
+            any(each.alignments_depend for each in started.opened),
         )
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -298,13 +299,13 @@ class WorkerEngine(Front):
 
     def _start_again(self, lane: int) -> None:
         if self._is_open:
-            self._links[lane] = link = WorkerLink(self._openings[lane])
+            self._links[lane] = link = WorkerLink.opened(self._openings[lane])
             self._attach(link)
 
     def _start_quarantine(self) -> WorkerLink:
         opening = self._openings[0]
         lane = len(self._openings)
-        link = WorkerLink(
+        link = WorkerLink.opened(
             replace(opening, lane=lane, rows=self.settings.max_beam, cpus=frozenset())
         )
         self._attach(link)

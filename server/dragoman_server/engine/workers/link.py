@@ -31,8 +31,8 @@ class LinkState(Enum):
 class WorkerLink:
     """A worker that was started, until it is lost. Its successor has a link of its own."""
 
-    def __init__(self, opening: Opening) -> None:
-        self.lane = opening.lane
+    def __init__(self, lane: int) -> None:
+        self.lane = lane
         self.state = LinkState.OPENING
         self.jobs: dict[Ticket, Job] = {}
         """Jobs of the sentences that the worker has."""
@@ -53,6 +53,16 @@ class WorkerLink:
                 pass_fds=[theirs.fileno()],
             )
         self._channel = PostingChannel(ours)
+
+    @classmethod
+    def opened(cls, opening: Opening) -> "WorkerLink":
+        """Start a worker, and tell it what to load."""
+        link = cls(opening.lane)
+        link.open(opening)
+        return link
+
+    def open(self, opening: Opening) -> None:
+        """Tell the worker what to load. Raises ``ChannelClosedError``."""
         self._channel.send(opening.packed)
 
     @property

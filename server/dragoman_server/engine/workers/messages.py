@@ -1,7 +1,8 @@
 """What the front and its workers say to each other: plain tuples, written by ``marshal``.
 
     front → worker   OPEN once, with what to load; then WORK: who leaves, who begins
-    worker → front   READY or REFUSED once; then REPORTS of turns with news; LOG at any time
+    worker → front   PREPARED, where it was to prepare the weights for all; READY or REFUSED once;
+                     then REPORTS of turns with news; LOG at any time
 
 Both ends are of one Python and of one version of this package: the front starts its workers itself.
 Each message is its length, four bytes, and then its bytes.
@@ -30,7 +31,7 @@ from dragoman_server.engine.core import (
 )
 from dragoman_server.engine.jobs import Decoding, Job
 
-OPEN, WORK, READY, REFUSED, REPORTS, LOG = range(6)
+OPEN, WORK, PREPARED, READY, REFUSED, REPORTS, LOG = range(7)
 """Kinds of messages: the first value of each."""
 
 Message = tuple[Any, ...]

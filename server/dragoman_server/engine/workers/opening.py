@@ -5,6 +5,8 @@ from pathlib import Path
 
 from dragoman_server.engine.workers.messages import OPEN, Message
 
+_PATHS = ("bundle", "prepacked", "prepares_in")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
@@ -28,6 +30,10 @@ class Opening:
     """CPUs that the worker keeps to; empty: any."""
     log_level: int
     """Level of the log records that the worker sends to the front."""
+    prepacked: Path | None = None
+    """Directory with the weights as this CPU wants them; None: the bundle's are taken."""
+    prepares_in: Path | None = None
+    """Cache directory to prepare such weights in first, and to tell the front where they are."""
 
     @property
     def packed(self) -> Message:
@@ -38,9 +44,10 @@ class Opening:
     @classmethod
     def unpacked(cls, message: Message) -> "Opening":
         """Return what a message says."""
-        names = list(cls.__dataclass_fields__)
-        values = dict(zip(names, message[1:], strict=True))
-        return cls(**{**values, "bundle": Path(values["bundle"])})
+        values = dict(zip(cls.__dataclass_fields__, message[1:], strict=True))
+        for name in _PATHS:
+            values[name] = values[name] and Path(values[name])
+        return cls(**values)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from dragoman_server.engine.warm_up import warm_up
 from dragoman_server.engine.workers.channel import Channel, ChannelClosedError
 from dragoman_server.engine.workers.messages import (
     LOG,
+    PREPARED,
     READY,
     REFUSED,
     WORK,
@@ -39,6 +40,7 @@ from dragoman_server.engine.workers.opening import Opened, Opening
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.machine_check import check_machine
+from dragoman_server.runtime.prepacked import write_entry
 from dragoman_server.traces import trace_of
 
 _HELD_SECONDS = 0.1
@@ -117,11 +119,17 @@ class _ChannelHandler(logging.Handler):
             self._channel.send((LOG, record.levelno, record.name, record.getMessage(), trace))
 
 
-def _open(opening: Opening) -> tuple[Lane, Opened]:
+def _open(opening: Opening, channel: Channel) -> tuple[Lane, Opened]:
     """Load the bundle, check it here, and warm up. Raises ``BundleError``."""
     bundle = read_bundle(opening.bundle)
     if {name: stored.sha256 for name, stored in bundle.manifest.files.items()} != opening.files:
         raise BundleError(f"{opening.bundle}: it has changed since the server was started")
+    prepacked = opening.prepacked
+    if opening.prepares_in is not None:
+        prepacked = write_entry(bundle, opening.prepares_in)
+        channel.send((PREPARED, prepacked and str(prepacked)))
+    elif prepacked is not None and not prepacked.is_dir():
+        prepacked = None  # somebody has emptied the cache meanwhile
     graphs = Graphs(
         bundle,
         GraphSettings(
@@ -129,6 +137,7 @@ def _open(opening: Opening) -> tuple[Lane, Opened]:
             device=opening.device,
             threads=opening.threads,
             spin=opening.spin,
+            prepacked=prepacked,
         ),
     )
     check = check_machine(bundle, graphs)
@@ -157,7 +166,7 @@ def serve(channel: Channel) -> None:
     root.handlers = [_ChannelHandler(channel)]
     root.setLevel(opening.log_level)
     try:
-        lane, opened = _open(opening)
+        lane, opened = _open(opening, channel)
     except BundleError as error:
         channel.send((REFUSED, str(error)))
         return

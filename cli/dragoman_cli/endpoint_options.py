@@ -8,24 +8,47 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dragoman_cli.diagnosis import why_unreachable
 from dragoman_client._client import Client
 from dragoman_client._connection import TLS
-from dragoman_client._errors import (
-    AuthenticationError,
-    CallError,
-    NotFoundError,
-    ServerError,
-    TimedOutError,
-    UnavailableError,
+from dragoman_client._diagnosis import (
+    CERTIFICATE_REFUSED,
+    CONNECTION_LOST,
+    NO_ANSWER,
+    NO_HOST,
+    NO_SERVER,
+    NOT_GRPC,
+    TLS_REFUSED,
+    TLS_WANTED,
+    explain,
 )
+from dragoman_client._errors import CallError, ServerError
 
 if TYPE_CHECKING:  # it takes gRPC's event loop along
     from dragoman_client._async_client import AsyncClient
     from dragoman_client._retries import Retries
 
-_NO_CONNECTION = "; last error: "
-"""What gRPC says where it never had a connection."""
+_HINTS = {
+    NO_SERVER: "start one with 'dragoman serve BUNDLE', or say where it is with --address",
+    NO_HOST: "say where the server is with --address",
+    TLS_WANTED: "give --tls, or --root-certificates where the certificate is its own",
+    TLS_REFUSED: "leave out --tls, or ask who runs it",
+    CERTIFICATE_REFUSED: "--root-certificates names who vouches for it",
+    NOT_GRPC: "say where the server is with --address",
+    CONNECTION_LOST: "try again",
+    **dict.fromkeys(
+        (NO_ANSWER, "DEADLINE_PASSED", "DEADLINE_UNREACHABLE"),
+        "try again later, or with a longer --timeout",
+    ),
+    **dict.fromkeys(
+        ("UNKNOWN_MODEL", "UNKNOWN_LANGUAGES"), "'dragoman models' shows what there is"
+    ),
+    **dict.fromkeys(("NO_KEY", "WRONG_KEY"), "give yours with --key, or in DRAGOMAN_KEY"),
+}
+"""What to do about an error, in the words of the command."""
+
+
+class _CommandClient(Client):
+    _hints = _HINTS
 
 
 def _option(panel: str, name: str, text: str, *short: str, **more: Any) -> Any:
@@ -88,25 +111,31 @@ class ServerOptions:
     def connected(self) -> Iterator[Client]:
         """Connect; what goes wrong meanwhile says what to do about it."""
         addresses, tls = self._addresses(), self._tls()
-        with Client(*addresses, tls=tls, key=self.key, timeout=self.timeout) as client:
+        with _CommandClient(*addresses, tls=tls, key=self.key, timeout=self.timeout) as client:
             try:
                 yield client
-            except CallError as error:
-                roots = self.root_certificates
-                error.args = (_with_advice(error, addresses[0], tls is not None, roots),)
+            except ServerError as error:
+                if error.request_id:
+                    error.message = f"{error.message} ({error.request_id})"
                 raise
 
     def open_async(self, retries: "Retries") -> "AsyncClient":
-        """Return a client for an event loop."""
+        """Return a client for an event loop. Its errors are as gRPC says them; see ``explain``."""
         from dragoman_client._async_client import AsyncClient
 
-        return AsyncClient(
+        client = AsyncClient(
             *self._addresses(),
             tls=self._tls(),
             key=self.key,
             timeout=self.timeout,
             retries=retries,
         )
+        client._hints = None  # to find out why costs time, and calls are measured
+        return client
+
+    def explain(self, error: CallError) -> CallError:
+        """Return an error of ``open_async`` with words that help."""
+        return explain(error, self._addresses()[0], self._tls(), self.timeout, _HINTS)
 
     def _addresses(self) -> list[str]:
         return [each.strip() for each in self.address.split(",")]
@@ -121,20 +150,3 @@ class ProbeOptions(ServerOptions):
     """The same for probes, which do not wait long."""
 
     timeout: Timeout = 5.0
-
-
-def _with_advice(error: CallError, address: str, tls: bool, roots: Path | None) -> str:
-    """Return what was wrong, and what to do next."""
-    if isinstance(error, NotFoundError):
-        return f"{error}; 'dragoman models' shows what there is"
-    if isinstance(error, AuthenticationError):
-        return f"{error}; give yours with --key or DRAGOMAN_KEY"
-    if isinstance(error, TimedOutError):
-        return f"no answer from {address} in time; try again later, or with a longer --timeout"
-    if isinstance(error, ServerError) and error.request_id:
-        return f"{error} ({error.request_id})"
-    if not isinstance(error, UnavailableError) or error.reason:
-        return str(error)
-    if _NO_CONNECTION not in error.message:
-        return f"{address} was reached, and is not any more ({error.message}); try again"
-    return why_unreachable(address, tls, roots)

@@ -25,6 +25,7 @@ if typing.TYPE_CHECKING:
         OverloadedError,
         PermissionDeniedError,
         ServerError,
+        StatusCode,
         TimedOutError,
         UnavailableError,
     )
@@ -66,6 +67,7 @@ __all__ = [
     "Score",
     "Segment",
     "ServerError",
+    "StatusCode",
     "TimedOutError",
     "Timing",
     "Token",
@@ -89,13 +91,15 @@ for it.
 """
 
 
-def __getattr__(name: str) -> typing.Any:
-    if name in __all__:
-        for module in _MODULES:
-            if found := vars(importlib.import_module(f"{__name__}.{module}")).get(name):
-                globals()[name] = found
-                return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not typing.TYPE_CHECKING:  # else a type checker would take any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        if name in __all__:
+            for module in _MODULES:
+                if found := vars(importlib.import_module(f"{__name__}.{module}")).get(name):
+                    globals()[name] = found
+                    return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

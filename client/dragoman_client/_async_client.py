@@ -9,7 +9,7 @@ import grpc
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client import _results
-from dragoman_client._base import ClientBase
+from dragoman_client._base import Attempt, ClientBase
 from dragoman_client._bulk.tasks import AsyncMany
 from dragoman_client._connection import TLS, open_async_channels
 from dragoman_client._errors import CallError
@@ -18,6 +18,7 @@ from dragoman_client._options import Options
 from dragoman_client._results import Model, Score, Translation
 from dragoman_client._retries import Retries
 from dragoman_client._statuses import from_rpc_error
+from dragoman_client._types import checked_timeout, require_text, wrong_type
 
 R = TypeVar("R")
 
@@ -69,6 +70,7 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         timeout: float | None = None,
     ) -> Translation:
         """Translate a sentence, or a text of many."""
+        require_text("text", text, "translate_batch takes several")
         (translated,) = await self.translate_batch(
             [text], source=source, target=target, model=model, options=options, timeout=timeout
         )
@@ -93,7 +95,7 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         )
         return [_results.translation(message) for message in response.translations]
 
-    async def stream(
+    def stream(
         self,
         text: str,
         *,
@@ -109,27 +111,11 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         ``ended`` is called with the whole translation, with score and counts, after the last piece.
         """
         request = RequestBuilder(source, target, model, options).stream(text)
-        until = self._until(timeout)
-        attempt = 1
-        while True:
-            call = self._stub().TranslateStream(request, **self._with(until))
-            begun = False
-            try:
-                async for response in call:
-                    if response.WhichOneof("event") == "delta":
-                        begun = True
-                        yield response.delta
-                    elif ended is not None:
-                        ended(_results.translation(response.translation))
-                return
-            except grpc.RpcError as raised:
-                error = from_rpc_error(raised)
-                if begun:  # what was handed on can't be taken back
-                    raise error from None
-                await self._wait_or_raise(error, attempt, until)
-                attempt += 1
-            finally:
-                call.cancel()
+        if ended is not None and not callable(ended):
+            raise wrong_type("ended", ended, "a function")
+        if timeout is not None:
+            checked_timeout(timeout)
+        return self._stream(request, timeout, ended)
 
     def translate_many(
         self,
@@ -152,7 +138,8 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         """
         builder = RequestBuilder(source, target, model, options)
         check_many(texts, window)
-        return AsyncMany(texts, self._work(builder, window), self._open_bulk).results()
+        work = self._work(builder, window)
+        return AsyncMany(texts, work, self._open_bulk, self._explained).results()
 
     async def score(
         self,
@@ -185,21 +172,60 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
 
     async def health(self, *, timeout: float | None = None) -> bool:
         """Ask whether a server takes requests. Raises where none can be reached."""
+        attempt = self._begin(timeout)
         try:
-            answer: bytes = await self._check_health(timeout)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from None
+            answer: bytes = await self._check_health(attempt)
+        except grpc.RpcError as raised:
+            error = from_rpc_error(raised)
+            raise await self._explained(error, attempt.address, attempt.seconds) from None
         return self._is_serving(answer)
 
     async def _call(self, call: Callable[..., Awaitable[R]], timeout: float | None) -> R:
-        until = self._until(timeout)
-        attempt = 1
+        attempt = self._begin(timeout)
         while True:
             try:
-                return await call(self._stub(), **self._with(until))
-            except grpc.RpcError as error:
-                await self._wait_or_raise(from_rpc_error(error), attempt, until)
-                attempt += 1
+                return await call(self._stub(attempt), **self._with(attempt))
+            except grpc.RpcError as raised:
+                error = from_rpc_error(raised)
+            await self._wait_or_raise(error, attempt)
 
-    async def _wait_or_raise(self, error: CallError, attempt: int, until: float) -> None:
-        await asyncio.sleep(self._delay(error, attempt, until))
+    async def _stream(
+        self,
+        request: pb.TranslateStreamRequest,
+        timeout: float | None,
+        ended: Callable[[Translation], None] | None,
+    ) -> AsyncGenerator[str, None]:
+        attempt = self._begin(timeout)
+        while True:
+            call = self._stub(attempt).TranslateStream(request, **self._with(attempt))
+            begun = False
+            try:
+                async for response in call:
+                    if response.WhichOneof("event") == "delta":
+                        begun = True
+                        yield response.delta
+                    elif ended is not None:
+                        ended(_results.translation(response.translation))
+                return
+            except grpc.RpcError as raised:
+                error = from_rpc_error(raised)
+                # What was handed on can't be taken back.
+                await self._wait_or_raise(error, attempt, may_retry=not begun)
+            finally:
+                call.cancel()
+
+    async def _wait_or_raise(
+        self, error: CallError, attempt: Attempt, *, may_retry: bool = True
+    ) -> None:
+        delay = self._delay(error, attempt) if may_retry else None
+        if delay is None:
+            raise await self._explained(error, attempt.address, attempt.seconds) from None
+        await asyncio.sleep(delay)
+
+    async def _explained(
+        self, error: CallError, address: int, seconds: float | None = None
+    ) -> CallError:
+        """Do what ``_explain`` does, and let the event loop go on meanwhile."""
+        if error.reason:
+            return self._explain(error, address, seconds)
+        return await asyncio.to_thread(self._explain, error, address, seconds)

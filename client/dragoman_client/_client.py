@@ -9,7 +9,7 @@ import grpc
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client import _results
-from dragoman_client._base import ClientBase
+from dragoman_client._base import Attempt, ClientBase
 from dragoman_client._bulk.threads import Many
 from dragoman_client._connection import TLS, open_channels
 from dragoman_client._errors import CallError
@@ -18,6 +18,7 @@ from dragoman_client._options import Options
 from dragoman_client._results import Model, Score, Translation
 from dragoman_client._retries import Retries
 from dragoman_client._statuses import from_rpc_error
+from dragoman_client._types import checked_timeout, require_text, wrong_type
 
 R = TypeVar("R")
 
@@ -69,6 +70,7 @@ class Client(ClientBase[grpc.Channel]):
         timeout: float | None = None,
     ) -> Translation:
         """Translate a sentence, or a text of many."""
+        require_text("text", text, "translate_batch takes several")
         return self.translate_batch(
             [text], source=source, target=target, model=model, options=options, timeout=timeout
         )[0]
@@ -108,27 +110,11 @@ class Client(ClientBase[grpc.Channel]):
         ``ended`` is called with the whole translation, with score and counts, after the last piece.
         """
         request = RequestBuilder(source, target, model, options).stream(text)
-        until = self._until(timeout)
-        attempt = 1
-        while True:
-            call = self._stub().TranslateStream(request, **self._with(until))
-            begun = False
-            try:
-                for response in call:
-                    if response.WhichOneof("event") == "delta":
-                        begun = True
-                        yield response.delta
-                    elif ended is not None:
-                        ended(_results.translation(response.translation))
-                return
-            except grpc.RpcError as raised:
-                error = from_rpc_error(raised)
-                if begun:  # what was handed on can't be taken back
-                    raise error from None
-                self._wait_or_raise(error, attempt, until)
-                attempt += 1
-            finally:
-                call.cancel()
+        if ended is not None and not callable(ended):
+            raise wrong_type("ended", ended, "a function")
+        if timeout is not None:
+            checked_timeout(timeout)
+        return self._stream(request, timeout, ended)
 
     def translate_many(
         self,
@@ -151,7 +137,8 @@ class Client(ClientBase[grpc.Channel]):
         """
         builder = RequestBuilder(source, target, model, options)
         check_many(texts, window)
-        return Many(texts, self._work(builder, window), self._open_bulk).results()
+        work = self._work(builder, window)
+        return Many(texts, work, self._open_bulk, self._explain).results()
 
     def score(
         self,
@@ -184,21 +171,50 @@ class Client(ClientBase[grpc.Channel]):
 
     def health(self, *, timeout: float | None = None) -> bool:
         """Ask whether a server takes requests. Raises where none can be reached."""
+        attempt = self._begin(timeout)
         try:
-            answer: bytes = self._check_health(timeout)
-        except grpc.RpcError as error:
-            raise from_rpc_error(error) from None
+            answer: bytes = self._check_health(attempt)
+        except grpc.RpcError as raised:
+            error = from_rpc_error(raised)
+            raise self._explain(error, attempt.address, attempt.seconds) from None
         return self._is_serving(answer)
 
     def _call(self, call: Callable[..., R], timeout: float | None) -> R:
-        until = self._until(timeout)
-        attempt = 1
+        attempt = self._begin(timeout)
         while True:
             try:
-                return call(self._stub(), **self._with(until))
-            except grpc.RpcError as error:
-                self._wait_or_raise(from_rpc_error(error), attempt, until)
-                attempt += 1
+                return call(self._stub(attempt), **self._with(attempt))
+            except grpc.RpcError as raised:
+                error = from_rpc_error(raised)
+            self._wait_or_raise(error, attempt)
 
-    def _wait_or_raise(self, error: CallError, attempt: int, until: float) -> None:
-        time.sleep(self._delay(error, attempt, until))
+    def _stream(
+        self,
+        request: pb.TranslateStreamRequest,
+        timeout: float | None,
+        ended: Callable[[Translation], None] | None,
+    ) -> Generator[str, None, None]:
+        attempt = self._begin(timeout)
+        while True:
+            call = self._stub(attempt).TranslateStream(request, **self._with(attempt))
+            begun = False
+            try:
+                for response in call:
+                    if response.WhichOneof("event") == "delta":
+                        begun = True
+                        yield response.delta
+                    elif ended is not None:
+                        ended(_results.translation(response.translation))
+                return
+            except grpc.RpcError as raised:
+                error = from_rpc_error(raised)
+                # What was handed on can't be taken back.
+                self._wait_or_raise(error, attempt, may_retry=not begun)
+            finally:
+                call.cancel()
+
+    def _wait_or_raise(self, error: CallError, attempt: Attempt, *, may_retry: bool = True) -> None:
+        delay = self._delay(error, attempt) if may_retry else None
+        if delay is None:
+            raise self._explain(error, attempt.address, attempt.seconds) from None
+        time.sleep(delay)

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import grpc
 
 from dragoman_client._errors import ConfigurationError
+from dragoman_client._types import require
 
 C = TypeVar("C", grpc.Channel, grpc.aio.Channel)
 
@@ -29,8 +30,6 @@ _CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),
 ]
-_MAX_TIMEOUT = 1e6
-"""Seconds; gRPC takes a much longer timeout for one that has passed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,15 +57,23 @@ class Endpoint:
         if not self.addresses:
             raise ConfigurationError("there is no address: give one, as localhost:50051")
         for address in self.addresses:
+            require("an address", address, str, "give each as an argument of its own")
+            if "," in address:
+                raise ConfigurationError(
+                    f"{address!r} is several addresses: give each as an argument of its own"
+                )
             if not address or any(letter.isspace() for letter in address):
                 raise ConfigurationError(f"{address!r} is not an address, as localhost:50051 is")
             if address.startswith(("http://", "https://")):
                 raise ConfigurationError(
                     f"{address!r} is a page's address: leave out what is before the name"
                 )
-        if self.key is not None and (
-            not self.key or not self.key.isascii() or not self.key.isprintable()
-        ):
+        if self.tls is not None:
+            require("tls", self.tls, TLS, "give TLS()")
+        if self.key is None:
+            return
+        require("key", self.key, str, "")
+        if not self.key or not self.key.isascii() or not self.key.isprintable():
             raise ConfigurationError("the key is not one line of ASCII letters")
 
     @property
@@ -111,10 +118,12 @@ class Channels(Generic[C]):
         self._turns = itertools.count()
         self._is_closed = False
 
-    def next(self) -> C:
-        """Return the channel whose turn it is."""
+    def next(self) -> tuple[int, C]:
+        """Return the address whose turn it is, by its number, and its channel."""
         with self._opening:
-            return self._open()[next(self._turns) % len(self._opened)]
+            opened = self._open()
+            number = next(self._turns) % len(opened)
+            return number, opened[number]
 
     def at(self, number: int) -> C:
         """Return the channel to the address of this number."""
@@ -149,12 +158,3 @@ def _open(endpoint: Endpoint, insecure: Callable[..., C], secure: Callable[..., 
     if credentials is None:
         return Channels(endpoint, lambda address: insecure(address, options=options))
     return Channels(endpoint, lambda address: secure(address, credentials, options=options))
-
-
-def checked_timeout(seconds: float) -> float:
-    """Return a timeout that gRPC understands. Raises ``ConfigurationError`` for another."""
-    if not 0 < seconds <= _MAX_TIMEOUT:
-        raise ConfigurationError(
-            f"timeout is {seconds}: it must be above 0, and at most {_MAX_TIMEOUT:.0f} seconds"
-        )
-    return seconds

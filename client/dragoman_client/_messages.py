@@ -1,24 +1,36 @@
 """Requests of the wire from the arguments of the SDK, for the sync and the async client.
 
-What can't be a request is a ``ConfigurationError`` here, before anything is sent: a thread of gRPC
-would swallow it.
+What can't be a request is a ``TypeError`` or a ``ConfigurationError`` here, before anything is
+sent: a thread of gRPC would swallow it.
 """
 
 from collections.abc import AsyncIterable, Iterable, Sequence
 from dataclasses import dataclass
-
-import grpc
+from typing import TypeVar
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client._errors import (
     CallError,
     ConfigurationError,
     InvalidRequestError,
+    StatusCode,
     UnavailableError,
 )
 from dragoman_client._options import Options
 from dragoman_client._results import Translation, translation
 from dragoman_client._statuses import from_status
+from dragoman_client._types import (
+    is_text,
+    require,
+    require_number,
+    require_text,
+    require_whole,
+    wrong_type,
+)
+
+T = TypeVar("T")
+
+_PAIRS = "[(sentence, translation), …]"
 
 
 @dataclass(frozen=True)
@@ -32,14 +44,17 @@ class RequestBuilder:
 
     def __post_init__(self) -> None:
         for name, value in self._chosen().items():
-            _check_text(name, value)
-        self._message()
+            require_text(name, value)
+        if self.options is not None and not isinstance(self.options, Options):
+            given = self.options if isinstance(self.options, dict) else {}
+            example = ", ".join(f"{name}={value!r}" for name, value in given.items())
+            raise wrong_type("options", self.options, "Options", f"give Options({example})")
 
     def _chosen(self) -> dict[str, str]:
         return {
-            "source_language": self.source or "",
-            "target_language": self.target or "",
-            "model": self.model or "",
+            "source_language": "" if self.source is None else self.source,
+            "target_language": "" if self.target is None else self.target,
+            "model": "" if self.model is None else self.model,
         }
 
     def _message(self) -> pb.Options | None:
@@ -48,20 +63,20 @@ class RequestBuilder:
     def translate(self, texts: Sequence[str]) -> pb.TranslateRequest:
         """Return the request for some texts."""
         if isinstance(texts, str):
-            raise ConfigurationError("texts is one text: give a list, or call translate")
-        texts = list(texts)
+            raise TypeError("texts is one str: give a list of them, or call translate")
+        texts = _listed("texts", texts, "texts")
         for number, text in enumerate(texts):
-            _check_text(f"text {number}", text)
+            require_text(f"texts[{number}]", text)
         return pb.TranslateRequest(texts=texts, **self._chosen(), options=self._message())
 
     def stream(self, text: str) -> pb.TranslateStreamRequest:
         """Return the request for a text that is streamed."""
-        _check_text("text", text)
+        require_text("text", text)
         return pb.TranslateStreamRequest(text=text, **self._chosen(), options=self._message())
 
     def check_item(self, text: object) -> None:
         if not isinstance(text, str):
-            raise ConfigurationError(f"a text is {type(text).__name__}, not str")
+            raise wrong_type("a text", text, "str")
 
     def item(self, number: int, text: str, *, first: bool) -> pb.TranslateBulkRequest:
         """Return an item of a stream; only the first says how. What is no text is sent empty."""
@@ -76,10 +91,16 @@ class RequestBuilder:
         self, pairs: Iterable[tuple[str, str]], length_penalty: float | None, token_scores: bool
     ) -> pb.ScoreRequest:
         messages = []
-        for number, (source, target) in enumerate(pairs):
-            _check_text(f"the source of pair {number}", source)
-            _check_text(f"the target of pair {number}", target)
+        for number, pair in enumerate(_listed("pairs", pairs, _PAIRS)):
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise wrong_type(f"pairs[{number}]", pair, "a pair", f"give {_PAIRS}")
+            source, target = pair
+            require_text(f"pairs[{number}][0]", source)
+            require_text(f"pairs[{number}][1]", target)
             messages.append(pb.ScorePair(source=source, target=target))
+        if length_penalty is not None:
+            require_number("length_penalty", length_penalty)
+        require("token_scores", token_scores, bool, "give True or False")
         return pb.ScoreRequest(
             pairs=messages,
             **self._chosen(),
@@ -97,24 +118,28 @@ def result(response: pb.TranslateBulkResponse) -> Translation | CallError:
 
 def check_many(texts: Iterable[str] | AsyncIterable[str], window: int | None) -> None:
     if isinstance(texts, str):
-        raise ConfigurationError("texts is one text: give several, or call translate")
-    if window is not None and window < 1:
-        raise ConfigurationError(f"window is {window}: it must be at least 1")
+        raise TypeError("texts is one str: give several, or call translate")
+    if not isinstance(texts, Iterable | AsyncIterable):
+        raise wrong_type("texts", texts, "a list or another iterable")
+    if window is not None:
+        require_whole("window", window)
+        if window < 1:
+            raise ConfigurationError(f"window is {window}: it must be at least 1")
 
 
 def is_of_one_item(error: CallError) -> bool:
     """Whether a stream ended because one message in it can't be taken, as too large a one."""
-    bad = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    bad = (StatusCode.INVALID_ARGUMENT, StatusCode.RESOURCE_EXHAUSTED)
     return isinstance(error, InvalidRequestError) and error.code in bad
 
 
 def not_text(text: str | None) -> InvalidRequestError | None:
     """Return the error of an item that can't be sent; None where it can."""
-    if text is None or _is_text(text):
+    if text is None or is_text(text):
         return None
     return InvalidRequestError(
         "text has half of a surrogate pair",
-        code=grpc.StatusCode.INVALID_ARGUMENT,
+        code=StatusCode.INVALID_ARGUMENT,
         reason="INVALID_UTF8",
         field="text",
     )
@@ -124,16 +149,7 @@ def ended_early() -> UnavailableError:
     return UnavailableError("the server ended the stream before its last answer")
 
 
-def _check_text(name: str, text: object) -> None:
-    if not isinstance(text, str):
-        raise ConfigurationError(f"{name} is {type(text).__name__}, not str")
-    if not _is_text(text):
-        raise ConfigurationError(f"{name} has half of a surrogate pair, which is no text")
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _listed(name: str, values: Iterable[T], instead: str) -> list[T]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise wrong_type(name, values, "a list", f"give {instead}")
+    return list(values)

@@ -1,10 +1,39 @@
 """Options of a call: how to translate, and what else to return."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client._errors import ConfigurationError
+from dragoman_client._types import (
+    require,
+    require_number,
+    require_text,
+    require_whole,
+    wrong_type,
+)
+
+Kind = type[int] | type[float] | type[bool] | type[str]
+
+_SAMPLING_KINDS: dict[str, Kind] = {"temperature": float, "top_k": int, "top_p": float, "seed": int}
+_KINDS: dict[str, Kind] = {
+    "beam_size": int,
+    "alternatives": int,
+    "length_penalty": float,
+    "repetition_penalty": float,
+    "no_repeat_ngram_size": int,
+    "target_prefix": str,
+    "min_tokens": int,
+    "max_tokens": int,
+    "split_sentences": bool,
+    "keep_untranslatable": bool,
+    "mend": bool,
+    "replace_unknown": bool,
+    "token_scores": bool,
+    "alignment": bool,
+    "timing": bool,
+}
+"""Options that have the same name and type on the wire, with their types."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +48,9 @@ class Sampling:
     """Draw from the fewest tokens that have this much probability together."""
     seed: int | None = None
     """Number that settles the draws: the same one repeats them, whatever else the server does."""
+
+    def __post_init__(self) -> None:
+        _check(self, _SAMPLING_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,20 +94,28 @@ class Options:
     timing: bool = False
     """Also return where the time went."""
 
+    def __post_init__(self) -> None:
+        if self.sampling is not None:
+            require("sampling", self.sampling, Sampling, "give Sampling(temperature=…)")
+        if isinstance(self.suppressed_pieces, str) or not isinstance(
+            self.suppressed_pieces, Sequence
+        ):
+            raise wrong_type("suppressed_pieces", self.suppressed_pieces, "a list of str")
+        for number, piece in enumerate(self.suppressed_pieces):
+            require_text(f"suppressed_pieces[{number}]", piece)
+        if self.split_overlong is not None:
+            require("split_overlong", self.split_overlong, bool, "give True or False")
+        _check(self, _KINDS)
+        self.to_message()
+
     def to_message(self) -> pb.Options:
         """Return the message. Raises ``ConfigurationError`` for what the wire can't carry."""
-        message = pb.Options()
-        for name in _PLAIN:
+        message = pb.Options(suppressed_pieces=self.suppressed_pieces)
+        for name in _KINDS:
             _set(message, name, getattr(self, name))
-        if isinstance(self.suppressed_pieces, str):
-            raise ConfigurationError("suppressed_pieces is one text: give a list")
-        try:
-            message.suppressed_pieces.extend(self.suppressed_pieces)
-        except (TypeError, ValueError):
-            raise ConfigurationError("suppressed_pieces are not all texts") from None
         if self.sampling is not None:
             message.sampling.SetInParent()
-            for name in ("temperature", "top_k", "top_p", "seed"):
+            for name in _SAMPLING_KINDS:
                 _set(message.sampling, name, getattr(self.sampling, name))
         if self.split_overlong is not None:
             message.overlong = (
@@ -84,21 +124,25 @@ class Options:
         return message
 
 
+def _check(values: Options | Sampling, kinds: Mapping[str, Kind]) -> None:
+    for name, kind in kinds.items():
+        value = getattr(values, name)
+        if value is None:
+            continue
+        if kind is int:
+            require_whole(name, value)
+        elif kind is float:
+            require_number(name, value)
+        elif kind is bool:
+            require(name, value, bool, "give True or False")
+        else:
+            require_text(name, value)
+
+
 def _set(message: pb.Options | pb.Sampling, name: str, value: object) -> None:
     if value is None:
         return
     try:
         setattr(message, name, value)
-    except TypeError:
-        raise ConfigurationError(f"{name} is {value!r}, which is of the wrong type") from None
     except ValueError:
         raise ConfigurationError(f"{name} is {value!r}, which is out of range") from None
-
-
-_PLAIN = (
-    *("beam_size", "alternatives", "length_penalty", "repetition_penalty"),
-    *("no_repeat_ngram_size", "target_prefix", "min_tokens", "max_tokens"),
-    *("split_sentences", "keep_untranslatable", "mend", "replace_unknown"),
-    *("token_scores", "alignment", "timing"),
-)
-"""Options that have the same name and type on the wire."""

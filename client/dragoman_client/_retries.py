@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from dragoman_client._errors import CallError, ConfigurationError, OverloadedError, UnavailableError
+from dragoman_client._types import require_number, require_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,9 @@ class Retries:
     """Seconds for which ``translate_many`` waits for a server that was there, and went away."""
 
     def __post_init__(self) -> None:
+        require_whole("attempts", self.attempts)
+        for name in ("first_delay", "max_delay", "outage"):
+            require_number(name, getattr(self, name))
         if self.attempts < 1:
             raise ConfigurationError(f"attempts is {self.attempts}: it must be at least 1")
         if not 0 < self.first_delay <= self.max_delay:

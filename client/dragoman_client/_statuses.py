@@ -4,36 +4,35 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-import grpc
 from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
-from dragoman_client._errors import BY_CODE, CallError, InvalidRequestError
+from dragoman_client._errors import BY_CODE, CallError, InvalidRequestError, StatusCode
 
 _DETAILS = "grpc-status-details-bin"
 _REQUEST_ID = "x-request-id"
-_CODES = {code.value[0]: code for code in BY_CODE}
+_CODES = {code.value: code for code in StatusCode}
 _TOO_LARGE = "larger than max"
 """What gRPC itself says of a message that it refuses, with the status of a server that is full."""
 
-_CUT_OFF = "Internal error from Core"
-"""What ``grpc.aio`` says where it was sending when the connection went, or the stream was ended; no
-server has said it."""
+_CUT_OFF = ("Internal error from Core", "Stream removed", "RST_STREAM")
+"""What gRPC says, with a status that means a fault of the server, where the connection went."""
 
 
 def from_rpc_error(error: Any) -> CallError:
     """Return the exception for what a call of gRPC raised, sync or async."""
-    code, message = error.code(), error.details() or ""
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in message:
+    code, message = _CODES[error.code().value[0]], error.details() or ""
+    if code is StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in message:
         return InvalidRequestError(
             "the request has more bytes than the server takes", code=code, reason="TOO_LARGE"
         )
-    if code is grpc.StatusCode.INTERNAL and message == _CUT_OFF:
-        code = grpc.StatusCode.UNAVAILABLE
-    if code is grpc.StatusCode.UNKNOWN and "Deadline Exceeded" in message:
-        code = grpc.StatusCode.DEADLINE_EXCEEDED  # so gRPC says it where it noticed a bit late
-    status = Status(code=code.value[0], message=message)
+    if code in (StatusCode.INTERNAL, StatusCode.UNKNOWN):
+        if any(each in message for each in _CUT_OFF):
+            code = StatusCode.UNAVAILABLE
+        elif "Deadline Exceeded" in message:  # so gRPC says it where it noticed a bit late
+            code = StatusCode.DEADLINE_EXCEEDED
+    status = Status(code=code.value, message=message)
     trailing = dict(error.trailing_metadata() or ())
     if _DETAILS in trailing:
         # Something between us and the server may have put anything there; the status itself stands.
@@ -46,7 +45,7 @@ def from_rpc_error(error: Any) -> CallError:
 
 def from_status(status: Status) -> CallError:
     """Return the exception for a status with its details."""
-    code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
+    code = _CODES.get(status.code, StatusCode.UNKNOWN)
     info = _find(status.details, ErrorInfo)
     request = _find(status.details, BadRequest)
     retry = _find(status.details, RetryInfo)

@@ -19,7 +19,6 @@ from dragoman_client import (
     AsyncClient,
     CallError,
     Client,
-    ConfigurationError,
     InvalidRequestError,
     NotFoundError,
     Options,
@@ -125,7 +124,7 @@ def test_an_exception_of_the_iterable_comes_out_after_what_was_read(running: Run
         assert texts_of([next(results), next(results)]) == ["Olá.", "Boa noite."]
         with pytest.raises(BrokenError):
             next(results)
-    with Client(running.server.address) as client, pytest.raises(ConfigurationError, match="int"):
+    with Client(running.server.address) as client, pytest.raises(TypeError, match="int"):
         list(client.translate_many(["Hello.", 7]))  # type: ignore[list-item]
 
 
@@ -142,7 +141,7 @@ def test_the_same_with_an_event_loop(running: Running) -> None:
                 await anext(results)
             results = client.translate_many(["Hello.", 7])  # type: ignore[list-item]
             assert texts_of([await anext(results)]) == ["Olá."]
-            with pytest.raises(ConfigurationError, match="int"):
+            with pytest.raises(TypeError, match="int"):
                 await anext(results)
 
     asyncio.run(run())
@@ -170,7 +169,7 @@ def test_a_slow_reader_of_results_stops_the_reading_of_texts(running: Running) -
         wait_until(lambda: texts.read >= 100 + WINDOW - 1, "texts to be read ahead")
         wait_until(lambda: not running.engine.used_rows, "the last row")
         assert texts.read <= 100 + WINDOW + 1  # though nothing is left to do but to wait
-        results.close()  # type: ignore[attr-defined]
+        results.close()
     running.wait_until_idle()
 
 
@@ -180,7 +179,7 @@ def test_a_slow_reader_with_an_event_loop_stops_it_too(running: Running) -> None
     async def run() -> None:
         async with AsyncClient(running.server.address) as client:
             many = client.translate_many(texts, window=WINDOW)
-            async with aclosing(many) as results:  # type: ignore[type-var]
+            async with aclosing(many) as results:
                 for taken in range(1, 101):
                     assert isinstance(await anext(results), Translation)
                     assert texts.read <= taken + WINDOW + 1

@@ -38,7 +38,8 @@ def test_all_has_these_names() -> None:
         *("CancelledError", "Client", "ConfigurationError", "DragomanError", "FinishReason"),
         *("InvalidRequestError", "Model", "ModelRefusedError", "NotFoundError", "Options"),
         *("OverloadedError", "PermissionDeniedError", "Retries", "Sampling", "Score", "Segment"),
-        *("ServerError", "TimedOutError", "Timing", "Token", "Translation", "UnavailableError"),
+        *("ServerError", "StatusCode", "TimedOutError", "Timing", "Token", "Translation"),
+        "UnavailableError",
     ]
 
 

@@ -1,6 +1,5 @@
 """The window of a bulk call: whatever happens, results come once, in order, and not too many."""
 
-import grpc
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +56,7 @@ class World:
         elif step == "alone" and window.has_suspects(stream) and not sent:
             item = window.next_unsent(stream)
             assert item is not None
-            window.blame(CallError(f"text {item[0]}", code=grpc.StatusCode.UNKNOWN), stream)
+            window.blame(CallError(f"text {item[0]}"), stream)
             self.answered.append(item[0])
         elif step == "hand on" and (result := window.next_result()) is not None:
             self.handed_on.append(

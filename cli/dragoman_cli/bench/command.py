@@ -194,7 +194,9 @@ def bench(
     if run.is_interrupted:
         raise typer.Exit(INTERRUPTED)
     if not any(load.statistics.answered for load in run.loads):
-        raise run.loads[-1].last_error or ConfigurationError(
+        if (error := run.loads[-1].last_error) is not None:
+            raise server.explain(error)
+        raise ConfigurationError(
             "no call came to its time: ask for more --seconds, or a higher --rate"
         )
     if find_rate and run.best is None:

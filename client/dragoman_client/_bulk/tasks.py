@@ -2,7 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+)
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -17,15 +24,22 @@ from dragoman_client._statuses import from_rpc_error
 Open = Callable[[int, AsyncIterator[pb.TranslateBulkRequest]], Any]
 """Begins a stream to the address of this number, with these requests; returns the call, which gives
 the responses."""
+Explained = Callable[[CallError, int], Awaitable[CallError]]
+"""Returns an error with words that help; the number is that of its address."""
 
 
 class AsyncMany:
     def __init__(
-        self, texts: Iterable[str] | AsyncIterable[str], work: Work, open_stream: Open
+        self,
+        texts: Iterable[str] | AsyncIterable[str],
+        work: Work,
+        open_stream: Open,
+        explained: Explained,
     ) -> None:
         self._texts = texts
         self._work = work
         self._open_stream = open_stream
+        self._explained = explained
         self._changed = asyncio.Condition()
         self._problem: BaseException | None = None
         """What was raised while texts were read, or in a task of ours."""
@@ -49,8 +63,10 @@ class AsyncMany:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        if (error := work.failure or self._problem) is not None:
-            raise error
+        if work.failure is not None:
+            raise await self._explained(work.failure, work.failed_at)
+        if self._problem is not None:
+            raise self._problem
 
     @property
     def _is_over(self) -> bool:

@@ -20,13 +20,18 @@ from dragoman_client._statuses import from_rpc_error
 Open = Callable[[int, Iterator[pb.TranslateBulkRequest]], Any]
 """Begins a stream to the address of this number, with these requests; returns the call, which gives
 the responses."""
+Explain = Callable[[CallError, int], CallError]
+"""Returns an error with words that help; the number is that of its address."""
 
 
 class Many:
-    def __init__(self, texts: Iterable[str], work: Work, open_stream: Open) -> None:
+    def __init__(
+        self, texts: Iterable[str], work: Work, open_stream: Open, explain: Explain
+    ) -> None:
         self._texts = texts
         self._work = work
         self._open_stream = open_stream
+        self._explain = explain
         self._changed = threading.Condition()
         """Guards the work, and is notified of every change to it."""
         self._is_closed = False
@@ -52,8 +57,10 @@ class Many:
                 yield found
         finally:
             self._close()
-        if (error := self._work.failure or self._problem) is not None:
-            raise error
+        if self._work.failure is not None:
+            raise self._explain(self._work.failure, self._work.failed_at)
+        if self._problem is not None:
+            raise self._problem
 
     @property
     def _is_over(self) -> bool:

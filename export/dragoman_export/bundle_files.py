@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dragoman_export.graphs.precision import Quantization
 from dragoman_export.graphs.writer import write_graphs
 from dragoman_server.bundle.golden import GOLDEN, Golden, write_golden
 from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, SpecialIds, StoredFile
@@ -41,13 +42,14 @@ def write_unverified(
     keep_float32: Sequence[str] = (),
     ends: Ends = OURS,
     shortlist: Shortlist | None = None,
+    quantization: Quantization | None = None,
     files: Mapping[str, bytes] | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> UncheckedBundle:
     """Write a model's graphs and weights, and other files, but no manifest yet.
 
-    ``calibration`` has sentences, as ids, to find the scales of int8 on. ``facts`` are keys of the
-    manifest that the model does not decide.
+    ``calibration`` has sentences, as ids, to find the scales of int8 on, where ``quantization``
+    does not know them. ``facts`` are keys of the manifest that the model does not decide.
     """
     alignment_layer = model.settings.decoder_layers - 1
     dimensions = write_graphs(
@@ -59,6 +61,7 @@ def write_unverified(
         keep_float32,
         ends,
         shortlist,
+        quantization,
     )
     for name, content in (files or {}).items():
         (directory / name).write_bytes(content)

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dragoman_export.errors import ExportError
+from dragoman_export.graphs.precision import Quantization
 from dragoman_server.bundle.manifest import SpecialIds
+from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN
 from dragoman_training.models.transformer import Transformer
 from dragoman_training.train.checkpoint import Checkpoint
@@ -55,6 +57,10 @@ class Origin:
     """Tokens that a translation begins with when quality is measured; they are no part of it."""
     measured_language: str
     """Tag of the language that text is translated into when quality is measured."""
+    quantization: Quantization | None = None
+    """How the model was quantized already, for an int8 bundle; None if it was not."""
+    shortlist: Shortlist | None = None
+    """Shortlist that came with the model, for an int8 bundle."""
 
     @property
     def ends(self) -> Ends:

@@ -4,7 +4,8 @@ Everything else in the graphs is the same; what differs is behind two calls, ``l
 ``lookup``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +13,9 @@ import numpy as np
 
 from dragoman_export.graphs.builder import MICROSOFT, Array, GraphBuilder
 from dragoman_export.graphs.weights import EmbeddingWeights, LinearWeights
+
+_LARGEST = 63
+"""Largest of the whole numbers that a weight may become: 7 bits with the sign."""
 
 
 class Precision(Protocol):
@@ -84,11 +88,19 @@ class Int8:
     element = np.float32
     flat = False
 
-    def __init__(self, highest: dict[str, float], keep: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        highest: Mapping[str, float],
+        keep: Sequence[str] = (),
+        steps: Mapping[str, Array] | None = None,
+    ) -> None:
         self._highest = highest
         """Largest input of each product, by the product's name."""
         self._keep = keep
         """Products that stay float32 because int8 would lose quality, as patterns of names."""
+        self._steps = steps or {}
+        """Known steps of weights, by the name of the product or embedding: see
+        ``quantize_rows``."""
 
     def linear(
         self, g: GraphBuilder, x: str, weights: LinearWeights, *, rectified: bool = False
@@ -103,7 +115,7 @@ class Int8:
 
     def stored(self, g: GraphBuilder, weights: LinearWeights) -> StoredInt8:
         """Add weights to a graph, quantized."""
-        matrix, scales = quantize_rows(weights.matrix)
+        matrix, scales = quantize_rows(weights.matrix, self._steps.get(weights.name))
         return StoredInt8(
             g.constant(f"{weights.name}.matrix_s8", matrix.T),
             g.constant(f"{weights.name}.steps", scales),
@@ -143,7 +155,7 @@ class Int8:
 
     def lookup(self, g: GraphBuilder, ids: str, weights: EmbeddingWeights) -> str:
         """Read the table as the product stores it, so that a tied one is stored once."""
-        table, scales = quantize_rows(weights.table)
+        table, scales = quantize_rows(weights.table, self._steps.get(weights.name))
         columns = g.add("Gather", g.constant(f"{weights.name}.table_s8", table.T), ids, axis=1)
         rows = g.add("Cast", g.add("Transpose", columns, perm=[1, 0]), to=1)
         scaled = g.constant(
@@ -152,7 +164,25 @@ class Int8:
         return g.add("Mul", rows, g.add("Gather", scaled, ids, axis=0))
 
 
-def quantize_rows(matrix: Array) -> tuple[Array, Array]:
-    """Quantize [out, in] to signed 7 bits. Returns the integers, and a scale for each row."""
-    scale = (np.maximum(np.abs(matrix).max(axis=1), 1e-12) / 63).astype(np.float32)
+@dataclass(frozen=True, eq=False)
+class Quantization:
+    """How a model was quantized already, where it comes from."""
+
+    highest: Mapping[str, float]
+    """Largest input of each product, by the product's name; empty if it is to be found on text."""
+    steps: Mapping[str, Array]
+    """Known steps of weights, by the name of the product or embedding: see ``quantize_rows``."""
+
+
+def quantize_rows(matrix: Array, steps: Array | None = None) -> tuple[Array, Array]:
+    """Quantize [out, in] to signed 7 bits. Returns the integers, and a scale for each row.
+
+    ``steps`` are known to make the values of each row whole, but where they are 0. A row whose
+    whole numbers fit into 7 bits keeps its step, and loses nothing.
+    """
+    largest = np.abs(matrix).max(axis=1)
+    scale = (np.maximum(largest, 1e-12) / _LARGEST).astype(np.float32)
+    if steps is not None:
+        fits = (steps > 0) & (largest < (_LARGEST + 0.5) * steps)
+        scale = np.where(fits, steps, scale).astype(np.float32)
     return np.rint(matrix / scale[:, None]).astype(np.int8), scale

@@ -14,7 +14,7 @@ from dragoman_export.graphs.caches import CacheWriter
 from dragoman_export.graphs.calibration import largest_inputs
 from dragoman_export.graphs.decoder import DecoderWriter
 from dragoman_export.graphs.encoder import EncoderWriter
-from dragoman_export.graphs.precision import Float, Int8, Precision
+from dragoman_export.graphs.precision import Float, Int8, Precision, Quantization
 from dragoman_export.graphs.weights import ModelWeights, weights_for_graphs
 from dragoman_server.bundle.graph_io import DECODER, ENCODER, LISTED_DECODER, MOVE, OUTPUT_COLUMNS
 from dragoman_server.bundle.manifest import SHORTLIST, WEIGHTS, Dimensions
@@ -107,10 +107,12 @@ def write_graphs(
     keep_float32: Sequence[str] = (),
     ends: Ends = OURS,
     shortlist: Shortlist | None = None,
+    quantization: Quantization | None = None,
 ) -> Dimensions:
     """Write the graphs and their weights, and return the sizes of the model.
 
-    ``calibration`` has sentences, as ids, to find the scales of int8 on.
+    ``calibration`` has sentences, as ids, to find the scales of int8 on, where ``quantization``
+    does not know them.
     """
     architecture = model.settings
     dimensions = Dimensions(
@@ -128,11 +130,13 @@ def write_graphs(
     for pattern in keep_float32:
         if not fnmatch.filter(names, pattern):
             raise ExportError(f"no product is named like {pattern!r}; there are {', '.join(names)}")
-    way: Precision = (
-        Int8(largest_inputs(model, weights, calibration, ends), keep_float32)
-        if precision == "int8"
-        else Float(precision)
-    )
+    way: Precision
+    if precision == "int8":
+        known = quantization or Quantization({}, {})
+        highest = known.highest or largest_inputs(model, weights, calibration, ends)
+        way = Int8(highest, keep_float32, known.steps)
+    else:
+        way = Float(precision)
     writer = GraphWriter(
         weights,
         dimensions,

@@ -8,8 +8,9 @@ import pytest
 from dragoman_server.engine.core import Options, Sampling, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
-from support.bundles import PAIR, TEXTS, trained_bundle
+from support.bundles import TEXTS, trained_bundle
 from support.engine_bundles import Bits, bits, sentences
+from support.tokenizers import PAIR
 
 KNOWN = [Sentence(tuple(ids)) for ids in PAIR.source.encode_all(TEXTS[::3])]
 SENTENCES = [*KNOWN, *sentences(200 - len(KNOWN), seed=41, longest=5)]

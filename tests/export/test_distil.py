@@ -17,10 +17,11 @@ from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
 from dragoman_training.data.text.corpus import Pair
 from dragoman_training.translate.evaluation import translate
-from support.bundles import PAIR, REFERENCES, TEXTS, trained_bundle, trained_model
+from support.bundles import REFERENCES, TEXTS, trained_bundle, trained_model
 from support.bundles import ignore as no_stage
 from support.command import dragoman
 from support.hf_models import save_m2m100, sentences
+from support.tokenizers import PAIR
 
 
 def ignore(done: int) -> None:

@@ -26,13 +26,13 @@ from support.bundles import (
     SAMPLE,
     TEXTS,
     VOCABULARY,
-    checkpoint_of,
     export,
     ignore,
     seeded_model,
     trained_bundle,
     trained_model,
 )
+from support.checkpoints import checkpoint_of
 from support.command import dragoman
 from support.models import random_sources
 

@@ -13,6 +13,7 @@ from dragoman_export import lexicon
 from dragoman_export.errors import ExportError
 from dragoman_export.lexicon import LexiconSettings, shortlist_from
 from dragoman_server.bundle.shortlist import MAX_SHORTLIST_TOKENS, Shortlist
+from support.corpora import quiet
 
 END = 3
 WORDS = 30
@@ -24,10 +25,6 @@ FUNCTION = 97
 Pair = tuple[Sequence[int], Sequence[int]]
 
 
-def ignore(stage: str, done: int, total: int) -> None:
-    pass
-
-
 def learnt(pairs: Iterable[Pair], end: int = END, **settings: Any) -> Shortlist:
     """Where nothing else is said, lines have all tokens but the end token: nothing is for all."""
     settings.setdefault("always", 1)
@@ -37,7 +34,7 @@ def learnt(pairs: Iterable[Pair], end: int = END, **settings: Any) -> Shortlist:
         target_vocabulary=TARGET_VOCABULARY,
         end=end,
         settings=LexiconSettings(**settings),
-        watch=ignore,
+        watch=quiet,
     )
 
 

@@ -24,7 +24,8 @@ from dragoman_training.train.checkpoint import Checkpoint
 from dragoman_training.train.run import train
 from dragoman_training.translate.evaluation import translate
 from support import MODEL
-from support.bundles import SAMPLE, checkpoint_of, export, ignore, seeded_model
+from support.bundles import SAMPLE, export, ignore, seeded_model
+from support.checkpoints import checkpoint_of
 from support.command import dragoman
 
 ARCHITECTURES: list[dict[str, Any]] = [

@@ -22,10 +22,12 @@ from dragoman_server.engine.engine import Engine
 from dragoman_server.errors import BundleError
 from dragoman_training.data.tokenizer import END
 from dragoman_training.files import sha256
-from support.bundles import PAIR, REFERENCES, SAMPLE, TEXTS, checkpoint_of, ignore, trained_model
+from support.bundles import REFERENCES, SAMPLE, TEXTS, ignore, trained_model
+from support.checkpoints import checkpoint_of
 from support.command import dragoman
 from support.engine_bundles import one_lane
 from support.service_running import serving, settings_for
+from support.tokenizers import PAIR
 
 LEXICON = LexiconText(list(zip(TEXTS, REFERENCES, strict=True)), LexiconSettings())
 PLAIN = Options(split_sentences=False, keep_untranslatable=False, mend=False)

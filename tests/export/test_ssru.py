@@ -33,7 +33,8 @@ from dragoman_training.data.batch import pad_sources
 from dragoman_training.data.tokenizer import BEGIN, END
 from dragoman_training.train.checkpoint import Checkpoint
 from dragoman_training.translate.search import default_limit, greedy_search
-from support.bundles import SAMPLE, checkpoint_of, ignore, seeded_model, trained_bundle
+from support.bundles import SAMPLE, ignore, seeded_model, trained_bundle
+from support.checkpoints import checkpoint_of
 from support.command import dragoman
 from support.models import VOCABULARY, random_sources, ssru_model, tiny_model
 

@@ -1,7 +1,6 @@
 """Bundles of seeded models, made once per test process."""
 
 import tempfile
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ from dragoman_training.data.batch import Batch
 from dragoman_training.data.token_store import TokenPair
 from dragoman_training.data.tokenizer import TokenizerPair
 from dragoman_training.models.transformer import Transformer
-from dragoman_training.train.checkpoint import Checkpoint, weights_of
 from dragoman_training.train.objective import Objective
+from support.checkpoints import checkpoint_of
 from support.models import tiny_model
-from support.tokenizers import TRAINED
+from support.tokenizers import PAIR
 
 VOCABULARY = 320
-PAIR = TokenizerPair(TRAINED["unigram"], TRAINED["bpe"])
 TEXTS = [
     f"the {thing} of {who} is {where} number {n}"
     for thing in ("house", "goat", "boat")
@@ -41,39 +39,30 @@ def seeded_model(seed: int = 1, **settings: Any) -> Transformer:
     return tiny_model(seed, vocabulary=VOCABULARY, **sizes)
 
 
-@cache
-def trained_model(**settings: Any) -> Transformer:
-    """Has learnt a few sentences by heart, so that it is sure of what it says."""
-    model = seeded_model(**settings)
+def teach(model: Transformer, tokenizers: TokenizerPair, steps: int) -> float:
+    """Train a model until it knows TEXTS by heart, and return the loss of the last step."""
     objective = Objective(model, label_smoothing=0.05).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     pairs = [
-        TokenPair(*(np.array(t.encode(text)) for t, text in zip(tokenizers, texts, strict=True)))
-        for tokenizers, texts in (
-            ((PAIR.source, PAIR.target), pair) for pair in zip(TEXTS, REFERENCES, strict=True)
-        )
+        TokenPair(np.array(tokenizers.source.encode(a)), np.array(tokenizers.target.encode(b)))
+        for a, b in zip(TEXTS, REFERENCES, strict=True)
     ]
     batch = Batch.of(pairs, torch.device("cpu"))
-    for _ in range(150):
+    for _ in range(steps):
         optimizer.zero_grad()
         loss = objective(batch).smoothed / batch.target_lengths_B.sum()
         loss.backward()
         optimizer.step()
-    assert loss.item() < 0.8
-    return model.eval()
+    model.eval()
+    return float(loss.item())
 
 
-def checkpoint_of(model: Transformer) -> Checkpoint:
-    sizes = {
-        "source_vocabulary": model.source_vocabulary,
-        "target_vocabulary": model.target_vocabulary,
-    }
-    config = {
-        "model": {**asdict(model.settings), **sizes},
-        "source_language": "en",
-        "target_language": "pt",
-    }
-    return Checkpoint(config, weights_of(model), PAIR)
+@cache
+def trained_model(**settings: Any) -> Transformer:
+    """Has learnt a few sentences by heart, so that it is sure of what it says."""
+    model = seeded_model(**settings)
+    assert teach(model, PAIR, steps=150) < 0.8
+    return model
 
 
 SAMPLE = ParallelSample(TEXTS, REFERENCES)

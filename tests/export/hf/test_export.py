@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from transformers import AutoTokenizer, M2M100ForConditionalGeneration, MarianMTModel
@@ -18,14 +16,12 @@ from dragoman_export.hf.importer import ImportSettings, read_origin
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import beam, greedy
-from dragoman_training.data.batch import Batch, pad_sources
-from dragoman_training.data.token_store import TokenPair
+from dragoman_training.data.batch import pad_sources
 from dragoman_training.data.tokenizer import TokenizerPair
-from dragoman_training.models.transformer import Transformer
-from dragoman_training.train.checkpoint import Checkpoint, weights_of
-from dragoman_training.train.objective import Objective
+from dragoman_training.train.checkpoint import Checkpoint
 from dragoman_training.translate.search import beam_search, default_limit
-from support.bundles import REFERENCES, TEXTS, ignore, seeded_model
+from support.bundles import TEXTS, ignore, seeded_model, teach
+from support.checkpoints import checkpoint_of
 from support.tokenizers import TRAINED
 
 CPU = torch.device("cpu")
@@ -45,27 +41,8 @@ PRE: dict[str, Any] = {"norm": "pre", "tied_embeddings": "all", "positions": "m2
 def checkpoint(tokenizers: TokenizerPair = JOINT, **settings: Any) -> Checkpoint:
     """Of a model that knows a few sentences by heart: a random one would say padding."""
     model = seeded_model(**settings)
-    objective = Objective(model, label_smoothing=0.05).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    pairs = [
-        TokenPair(np.array(tokenizers.source.encode(a)), np.array(tokenizers.target.encode(b)))
-        for a, b in zip(TEXTS, REFERENCES, strict=True)
-    ]
-    batch = Batch.of(pairs, CPU)
-    for _ in range(60):
-        optimizer.zero_grad()
-        (objective(batch).smoothed / batch.target_lengths_B.sum()).backward()
-        optimizer.step()
-    return of(model.eval(), tokenizers)
-
-
-def of(model: Transformer, tokenizers: TokenizerPair) -> Checkpoint:
-    sizes = {
-        "source_vocabulary": model.source_vocabulary,
-        "target_vocabulary": model.target_vocabulary,
-    }
-    config = {"model": {**asdict(model.settings), **sizes}, "source_language": "en"}
-    return Checkpoint({**config, "target_language": "pt"}, weights_of(model), tokenizers)
+    teach(model, tokenizers, steps=60)
+    return checkpoint_of(model, tokenizers)
 
 
 def ours(made: Checkpoint, size: int) -> list[tuple[int, ...]]:
@@ -148,7 +125,7 @@ def test_ctranslate2_converts_it_and_gives_our_ids(
 
 
 def test_two_vocabularies_are_two_files(tmp_path: Path) -> None:
-    made = of(seeded_model(norm="post", tied_embeddings="target"), APART)
+    made = checkpoint_of(seeded_model(norm="post", tied_embeddings="target"), APART)
     write_directory(made, tmp_path / "hf")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")
     origin = read_origin(tmp_path / "hf", ImportSettings())
@@ -171,14 +148,14 @@ def test_what_fits_no_class_is_refused(
     settings: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ExportError, match=reason) as refused:
-        write_directory(of(seeded_model(**settings), JOINT), tmp_path / "hf")
+        write_directory(checkpoint_of(seeded_model(**settings), JOINT), tmp_path / "hf")
     assert "\n" not in str(refused.value)
     assert not list(tmp_path.iterdir())
 
 
 def test_what_stands_there_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
-    made = of(seeded_model(norm="post"), JOINT)
+    made = checkpoint_of(seeded_model(norm="post"), JOINT)
     with pytest.raises(ExportError, match="not an empty directory"):
         write_directory(made, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

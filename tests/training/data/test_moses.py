@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,10 @@ import sacrebleu
 from dragoman_training.data.text.moses import MosesWords
 from dragoman_training.errors import CorpusError
 from dragoman_training.files import staged_file
-from dragoman_training.train.checkpoint import Checkpoint, weights_of
 from dragoman_training.translate.evaluation import measure
+from support.checkpoints import checkpoint_of
 from support.command import dragoman
 from support.models import tiny_model
-from support.tokenizers import PAIR
 from support.training_runs import metrics, one_line, train
 
 
@@ -142,11 +140,8 @@ def test_bleu_of_tokenized_text_takes_words_as_they_are(caplog: pytest.LogCaptur
 @pytest.mark.parametrize("trained_on", [True, False, None])
 def test_evaluate_knows_how_the_model_was_trained(tmp_path: Path, trained_on: bool | None) -> None:
     model = tiny_model(vocabulary=320)
-    config = {
-        "model": {**asdict(model.settings), "source_vocabulary": 320, "target_vocabulary": 320},
-        "recipe": {"data": {} if trained_on is None else {"tokenized": trained_on}},
-    }
-    Checkpoint(config, weights_of(model), PAIR).save(tmp_path / "c")
+    recipe = {"data": {} if trained_on is None else {"tokenized": trained_on}}
+    checkpoint_of(model, recipe=recipe).save(tmp_path / "c")
     text = tmp_path / "text"
     text.write_text("the house , over there .\n")
 

@@ -4,7 +4,6 @@ Training, search, evaluation and checkpoints are those of the Transformer, so wh
 that a recurrent model is a model like any other.
 """
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,18 @@ from dragoman_export.errors import ExportError
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.source import origin_of
 from dragoman_training.data.batch import pad_sources
-from dragoman_training.data.tokenizer import BEGIN, END, TokenizerPair
+from dragoman_training.data.tokenizer import BEGIN, END
 from dragoman_training.errors import CheckpointError
 from dragoman_training.models.attention import record_attention
 from dragoman_training.models.build import build_model
 from dragoman_training.models.recurrent.layers import AttentiveDecoder, gru_cell
 from dragoman_training.models.recurrent.model import RecurrentModel
 from dragoman_training.models.settings import RecurrentSettings
-from dragoman_training.train.checkpoint import Checkpoint, weights_of
+from dragoman_training.train.checkpoint import Checkpoint
 from dragoman_training.translate.search import beam_search, default_limit, greedy_search
+from support.checkpoints import checkpoint_of
+from support.corpora import quiet
 from support.models import LENGTHS, TARGET_LENGTHS, VOCABULARY, grid, random_sources
-from support.tokenizers import PAIR
 
 CPU = torch.device("cpu")
 KINDS = [(attention, layers) for attention in ("none", "additive") for layers in (1, 3)]
@@ -236,11 +236,6 @@ def test_dropout_works_in_training_only(place: str) -> None:
     assert trained == pytest.approx(0.5, abs=0.1)
 
 
-def checkpoint_of(model: RecurrentModel, tokenizers: TokenizerPair = PAIR) -> Checkpoint:
-    sizes = {"source_vocabulary": 320, "target_vocabulary": 320}
-    return Checkpoint({"model": {**asdict(model.settings), **sizes}}, weights_of(model), tokenizers)
-
-
 @every_kind
 @pytest.mark.parametrize("tied", ["all", "target", "none"])
 def test_a_checkpoint_gives_back_the_model(
@@ -272,7 +267,7 @@ def test_export_refuses_it_and_leaves_nothing(tmp_path: Path, attention: str) ->
             tmp_path / "bundle",
             settings,
             None,
-            lambda stage, done, total: None,
+            quiet,
         )
     assert str(caught.value) == (
         "the checkpoint's model is of kind 'recurrent': only Transformers can be exported"

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,8 @@ import sacrebleu
 
 from dragoman_training.errors import CorpusError
 from dragoman_training.models.transformer import Transformer
-from dragoman_training.train.checkpoint import Checkpoint, weights_of
 from dragoman_training.translate.evaluation import measure, translate
+from support.checkpoints import checkpoint_of
 from support.command import dragoman
 from support.models import tiny_model
 from support.tokenizers import PAIR
@@ -71,9 +70,7 @@ def test_bleu_knows_that_chinese_has_no_spaces() -> None:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    made = model()
-    config = {**asdict(made.settings), "source_vocabulary": 320, "target_vocabulary": 320}
-    Checkpoint({"model": config}, weights_of(made), PAIR).save(tmp_path / "checkpoint")
+    checkpoint_of(model()).save(tmp_path / "checkpoint")
     return tmp_path / "checkpoint"
 
 

@@ -24,20 +24,22 @@ VOCABULARY = 32_000
 
 
 def add_arguments(
-    parser: argparse.ArgumentParser, name: str = "base", vocabulary: int = VOCABULARY
+    parser: argparse.ArgumentParser,
+    model: str = "the seeded model",
+    vocabulary: int = VOCABULARY,
 ) -> None:
     """Add the options that say how large a seeded model is. A small one is for trials."""
     parser.add_argument(
         "--preset",
         default="base",
         choices=PRESETS,
-        help=f"size of the seeded model {name} (default: %(default)s)",
+        help=f"size of {model} (default: %(default)s)",
     )
     parser.add_argument(
         "--vocabulary",
         type=int,
         default=vocabulary,
-        help=f"tokens of the vocabulary of the seeded model {name} (default: %(default)s)",
+        help=f"tokens of the vocabulary of {model} (default: %(default)s)",
     )
 
 

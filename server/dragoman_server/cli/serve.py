@@ -23,7 +23,7 @@ _ADDRESSES, _MODELS, _SECURITY = "Addresses", "Models and device", "TLS and keys
 _LIMITS, _LIFE = "Limits", "Life cycle and log"
 _OF_THE_ENGINE = (
     *("device", "rows", "workers", "lanes", "threads", "pin"),
-    *("share_weights", "cache_dir"),
+    *("share_weights", "cache_dir", "reserve_memory"),
     *("max_beam", "max_encode_tokens"),
 )
 

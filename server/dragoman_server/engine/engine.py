@@ -33,6 +33,7 @@ class Engine(Front):
                 threads=resolved.session_threads,
                 # Among several lanes, one that spins takes a core from another.
                 spin=resolved.lanes == 1,
+                touch_memory=settings.reserve_memory,
             ),
         )
         graphs = [first, *(first.replica() for _ in range(resolved.lanes - 1))]

@@ -37,7 +37,10 @@ class Lane:
         self.graphs = graphs
         self.number = number
         self.rows = Rows(
-            graphs.settings.rows, manifest.max_target_tokens, manifest.max_source_tokens
+            graphs.settings.rows,
+            manifest.max_target_tokens,
+            manifest.max_source_tokens,
+            touched=graphs.settings.touch_memory,
         )
         self.shortlisting = Shortlisting(graphs, self.rows, shortlist)
         self._special = manifest.special_ids

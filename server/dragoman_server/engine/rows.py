@@ -12,6 +12,7 @@ import numpy as np
 from dragoman_server.engine.core import Finish, Hypothesis
 from dragoman_server.engine.jobs import Job
 from dragoman_server.runtime.arrays import Bools, Floats, Ints
+from dragoman_server.runtime.memory import zeros
 from dragoman_server.runtime.scoring import length_score
 
 
@@ -35,9 +36,10 @@ class Running:
 
 
 class Rows:
-    """Arrays with a line for each row. They are allocated and touched once."""
+    """Arrays with a line for each row. They are allocated once."""
 
-    def __init__(self, rows: int, max_target: int, max_source: int) -> None:
+    def __init__(self, rows: int, max_target: int, max_source: int, *, touched: bool) -> None:
+        """``touched``: whether all memory is taken now, see ``zeros``."""
         self.count = 0
         """Number of rows up to the last that has an owner; holes among them have none."""
         self.owner: list[Running | None] = [None] * rows
@@ -70,9 +72,9 @@ class Rows:
         """All tokens of each row so far, start tokens included."""
         self.log_probs = np.zeros((rows, max_target), np.float32)
         """Log-probability of each of these tokens."""
-        self.alignment = np.zeros((rows, max_target, max_source), np.float32)
+        self.alignment = zeros((rows, max_target, max_source), np.float32, touched=touched)
         """How much each of these tokens looked at each source token, where that is kept."""
-        for array in (self.forced, self.ids, self.log_probs, self.alignment):
+        for array in (self.forced, self.ids, self.log_probs):
             array.fill(0)  # zeros() alone leaves the pages to be touched later
         self._lines = (
             self.token,

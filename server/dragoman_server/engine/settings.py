@@ -38,6 +38,9 @@ class EngineSettings(QueueSettings):
     """Let workers share one copy of the weights, which is kept in the cache directory."""
     cache_dir: Path | None = None
     """Directory of the weights that are shared; unset: dragoman in $XDG_CACHE_HOME or ~/.cache."""
+    reserve_memory: bool = False
+    """Take the memory of all rows at the start, so that it is sure to be there; steps of many rows
+    are a little faster."""
     max_beam: int = 8
     """Largest beam that a request may ask for."""
 

@@ -9,16 +9,22 @@ import onnxruntime as ort
 
 from dragoman_server.bundle.graph_io import cell_states, updated
 from dragoman_server.bundle.manifest import Manifest
+from dragoman_server.runtime.memory import zeros
 
 
 class Buffer:
-    """Memory on the device, allocated and touched once."""
+    """Memory on the device, taken once."""
 
-    def __init__(self, shape: tuple[int, ...], kind: type[np.generic], device: str) -> None:
-        # numpy asks the system for huge pages, onnxruntime does not; the lines of a cache lie far
-        # apart, so with small ones looking up their addresses takes as long as reading them.
-        self._host = np.empty(shape, kind)
-        self._host.fill(0)
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        kind: type[np.generic],
+        device: str,
+        *,
+        touched: bool,
+    ) -> None:
+        """``touched``: see ``zeros``; a GPU's memory is always taken at once."""
+        self._host = zeros(shape, kind, touched=touched)
         self.kind = kind
         self.device = device
         self.bytes = self._host.nbytes
@@ -45,10 +51,12 @@ class Buffer:
 class Caches:
     """Keys, values and states of all rows, each as input and output of a graph at one address."""
 
-    def __init__(self, manifest: Manifest, rows: int, device: str) -> None:
+    def __init__(self, manifest: Manifest, rows: int, device: str, *, touched: bool) -> None:
         self._caches = manifest.row_caches
         self._buffers = {
-            name: Buffer((rows, *cache.shape), np.dtype(cache.element).type, device)
+            name: Buffer(
+                (rows, *cache.shape), np.dtype(cache.element).type, device, touched=touched
+            )
             for name, cache in self._caches.items()
         }
         states = cell_states(manifest.dimensions.decoder_layers)
@@ -58,7 +66,7 @@ class Caches:
         the next one writes."""
         if self._states and manifest.shortlist:
             state = self._caches[self._states[0]]
-            self._discarded = Buffer((rows, *state.shape), np.float32, device)
+            self._discarded = Buffer((rows, *state.shape), np.float32, device, touched=touched)
 
     @property
     def bytes(self) -> int:

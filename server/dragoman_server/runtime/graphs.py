@@ -1,8 +1,8 @@
 """A bundle's graphs on onnxruntime: encode, step and move over caches that stay in place.
 
-Python never touches a float tensor of the model. Caches are allocated and touched once; a call
-binds them as input and output at the same address, sends integers in and takes small arrays out.
-Which device they are on is the only difference between CPU and GPU.
+Python never touches a float tensor of the model. Caches are allocated once; a call binds them as
+input and output at the same address, sends integers in and takes small arrays out. Which
+device they are on is the only difference between CPU and GPU.
 """
 
 import copy
@@ -34,7 +34,9 @@ class GraphSettings:
     """How a bundle's graphs are run."""
 
     rows: int = 64
-    """Rows that can be decoded at once. Memory for all of them is taken at the start."""
+    """Rows that can be decoded at once. Memory for all of them is reserved at the start."""
+    touch_memory: bool = False
+    """Whether to take that memory at the start too, instead of where it is used."""
     device: str = "cpu"
     """Device that the graphs run on: ``cpu`` or ``cuda``."""
     threads: int = 1
@@ -75,9 +77,10 @@ class Graphs:
     def _allocate(self) -> None:
         manifest, sessions = self.manifest, self._sessions
         rows, device = self.settings.rows, self.settings.device
+        touched = self.settings.touch_memory
         vocabulary = manifest.dimensions.target_vocabulary
-        self._caches = Caches(manifest, rows, device)
-        self._log_probs = Buffer((rows, vocabulary), np.float32, device)
+        self._caches = Caches(manifest, rows, device, touched=touched)
+        self._log_probs = Buffer((rows, vocabulary), np.float32, device, touched=touched)
         self._results = ResultMemory(manifest, rows)
         self._inputs = StepInputs(manifest, rows)
         self._steps: dict[int, BoundStep] = {}

@@ -24,6 +24,8 @@ class Opening:
     """Threads of the lane."""
     spin: bool
     """Whether threads wait for each other by spinning."""
+    touch_memory: bool
+    """Whether the memory of all rows is taken at the start."""
     max_encode_tokens: int
     """Most source tokens that are encoded in one turn."""
     cpus: frozenset[int]

@@ -41,6 +41,7 @@ def openings_for(bundle: Bundle, settings: EngineSettings) -> list[Opening]:
             device=settings.device,
             threads=resolved.threads,
             spin=resolved.threads > 1,
+            touch_memory=settings.reserve_memory,
             max_encode_tokens=settings.max_encode_tokens,
             cpus=cpus,
             log_level=logging.getLogger(__name__).getEffectiveLevel(),

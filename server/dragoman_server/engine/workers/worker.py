@@ -138,6 +138,7 @@ def _open(opening: Opening, channel: Channel) -> tuple[Lane, Opened]:
             threads=opening.threads,
             spin=opening.spin,
             prepacked=prepacked,
+            touch_memory=opening.touch_memory,
         ),
     )
     check = check_machine(bundle, graphs)

@@ -83,6 +83,8 @@ def capacity(process: Process, subject: Subject, seconds: float) -> float:
         )
         statistics = run_load(process.address, subject, settings)
         rates.append(statistics.rate(statistics.sentences))
+    if not any(rates):
+        raise SystemExit(f"no call was answered within {seconds:g} s: give more --seconds")
     return max(rates)
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from dragoman_training.models.attention import MultiHeadAttention
 from dragoman_training.models.layout import Layout
 from dragoman_training.models.settings import TransformerSettings
 from dragoman_training.models.ssru import SSRU, scan
@@ -195,3 +196,10 @@ def test_a_wrong_setting_is_named() -> None:
         TransformerSettings(decoder="gru")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="decoder_start is 'none': it must be one of token, zero"):
         TransformerSettings(decoder_start="none")  # type: ignore[arg-type]
+
+
+def test_a_cell_is_not_compiled() -> None:
+    """Its loop would be compiled anew for every length."""
+    compiled = [part for module in ssru_model().compiled_parts() for part in module.modules()]
+    assert not any(isinstance(part, SSRU) for part in compiled)
+    assert sum(isinstance(part, MultiHeadAttention) for part in compiled) == 4

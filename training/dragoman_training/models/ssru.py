@@ -62,7 +62,6 @@ class SSRU(nn.Module):
         return keep_ND, (1 - keep_ND) * input_ND
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def scan(keep_BTD: Tensor, new_BTD: Tensor) -> Tensor:
     """The states c[t] = keep[t] c[t-1] + new[t], from c[-1] = 0.
 

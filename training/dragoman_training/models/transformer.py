@@ -148,7 +148,11 @@ class Transformer(TranslationModel[Memory, CachedState]):
         return [f"decoder.{number}.cross_attention" for number in range(len(self.decoder))]
 
     def compiled_parts(self) -> list[nn.Module]:
-        return [*self.encoder, *self.decoder]
+        if self.settings.decoder == "attention":
+            return [*self.encoder, *self.decoder]
+        # The loop of a cell would be compiled anew for every length.
+        apart = [(layer.cross_attention, layer.feed_forward) for layer in self._decoder_layers]
+        return [*self.encoder, *(part for parts in apart for part in parts)]
 
     @property
     def _decoder_layers(self) -> list[DecoderLayer]:

@@ -11,10 +11,9 @@ import pytest
 from dragoman_cli.bench.load import Load, LoadSettings
 from dragoman_cli.bench.schedule import poisson_arrivals
 from dragoman_cli.bench.texts import everyday_sentences
-from dragoman_client import AsyncClient, Client, ConfigurationError, Retries, Translation
+from dragoman_client import AsyncClient, Client, ConfigurationError, Translation
+from support.client_servers import ONCE
 from support.service_running import PATIENCE, Running, held, wait_until
-
-ONCE = Retries(attempts=1)
 
 
 def load_of(

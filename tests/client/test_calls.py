@@ -1,18 +1,14 @@
-"""Every call of both clients against a real server: results, options, errors, TLS and keys."""
+"""Every call of both clients against a real server: results, options, errors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
-from typing import Any, TypedDict
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from dragoman_client import (
-    TLS,
     Alignment,
     AsyncClient,
-    AuthenticationError,
-    CallError,
     Client,
     ConfigurationError,
     DragomanError,
@@ -20,8 +16,6 @@ from dragoman_client import (
     InvalidRequestError,
     NotFoundError,
     Options,
-    PermissionDeniedError,
-    Retries,
     Sampling,
     Score,
     StatusCode,
@@ -29,31 +23,9 @@ from dragoman_client import (
     Translation,
     UnavailableError,
 )
-from dragoman_server.service.settings import Limits
 from support import MODEL
-from support.client_servers import KEY, make_certificate, nobody
+from support.client_servers import ONCE, PT, nobody
 from support.service_running import Running, held, serving, settings_for, wait_until
-
-
-class Languages(TypedDict):
-    source: str
-    target: str
-
-
-PT: Languages = {"source": "en", "target": "pt"}
-ONCE = Retries(attempts=1)
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with serving(settings_for(MODEL)) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(running: Running) -> Iterator[Client]:
-    with Client(running.server.address) as client:
-        yield client
 
 
 def test_a_sentence(client: Client) -> None:
@@ -102,7 +74,7 @@ def test_everything_that_can_be_asked_for(client: Client) -> None:
         Options(sampling=Sampling(seed=7, top_k=5, top_p=0.9, temperature=0.7)),
         Options(length_penalty=0.5, beam_size=2, repetition_penalty=1.2, no_repeat_ngram_size=3),
         Options(min_tokens=3, max_tokens=5, suppressed_pieces=["▁bom"]),
-        Options(split_sentences=False, keep_untranslatable=False, split_overlong=True),
+        Options(split_sentences=False, keep_untranslatable=False, overlong="split"),
     ],
 )
 def test_every_option_is_understood(client: Client, options: Options) -> None:
@@ -118,7 +90,7 @@ def test_options_have_their_effect(client: Client) -> None:
     assert text(min_tokens=20, max_tokens=21).target_tokens >= 20
     assert text(target_prefix="Boa").text.startswith("Boa")
     with pytest.raises(InvalidRequestError) as raised:
-        client.translate("word " * 400, **PT, options=Options(split_overlong=False))
+        client.translate("word " * 400, **PT, options=Options(overlong="error"))
     assert raised.value.reason == "SENTENCE_TOO_LONG"
 
 
@@ -165,7 +137,7 @@ def test_a_server_that_stops_says_so() -> None:
             running.stop()
             wait_until(lambda: not client.health(), "a server that is not serving")
             says = pytest.raises(UnavailableError)
-            with _client(running.server.address, None) as other, says as raised:
+            with Client(running.server.address, retries=ONCE) as other, says as raised:
                 other.translate("Hello.")
             assert (raised.value.reason, raised.value.retry_after) == ("DRAINING", 1.0)
         pending.result()
@@ -179,7 +151,7 @@ def _request() -> Any:
 
 def test_errors_of_a_server_say_why_and_where(client: Client) -> None:
     with pytest.raises(NotFoundError) as unknown:
-        client.translate("Hello.", source="en", target="ja")
+        client.translate("Hello.", source_language="en", target_language="ja")
     assert unknown.value.reason == "UNKNOWN_LANGUAGES"
     with pytest.raises(NotFoundError) as nameless:
         client.translate("Hello.", model="nobody")
@@ -287,191 +259,6 @@ def test_an_async_client_can_be_made_before_its_loop_runs(running: Running) -> N
             return (await client.translate("Hello.")).text
 
     assert asyncio.run(run()) == "Olá."
-
-
-def test_a_cancelled_task_frees_the_rows_of_its_call(running: Running) -> None:
-    async def run() -> None:
-        async with AsyncClient(running.server.address) as client:
-            with held(running.engine) as gate:
-                task = asyncio.create_task(client.translate("Hello."))
-                await asyncio.to_thread(gate.wait)
-                task.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-
-    asyncio.run(run())
-    running.wait_until_idle()
-
-
-def test_a_stream_that_is_left_frees_its_rows(running: Running, client: Client) -> None:
-    pieces = client.stream("Hello. " * 500)
-    next(pieces)
-    pieces.close()
-    running.wait_until_idle()
-
-
-# Nearly as much as a request may have, and a few times what the network holds; white space costs
-# the model nothing.
-LONG_TEXT = f"Hello.\n{' ' * 6_000}\n" * 500
-LONG_ANSWER = LONG_TEXT.replace("Hello.", "Olá.")
-MOST_AHEAD = Limits().stream_window + 64 * 1024 // 6_000 + 10
-"""Sentences: those under way, those in the network's window, and a few in buffers on both ends."""
-
-
-def test_a_slow_reader_of_a_stream_slows_the_server_and_loses_nothing(
-    running: Running, client: Client
-) -> None:
-    before = _decoded(running)
-    pieces = client.stream(LONG_TEXT, timeout=120)
-    got = [next(pieces)]
-    _check_held_back(running, before)
-    got += pieces
-    assert "".join(got) == LONG_ANSWER
-
-
-def test_a_slow_reader_with_an_event_loop_does_too(running: Running) -> None:
-    before = _decoded(running)
-
-    async def run() -> None:
-        async with AsyncClient(running.server.address) as client:
-            pieces = client.stream(LONG_TEXT, timeout=120)
-            got = [await anext(pieces)]
-            await asyncio.to_thread(_check_held_back, running, before)
-            got += [piece async for piece in pieces]
-        assert "".join(got) == LONG_ANSWER
-
-    asyncio.run(run())
-
-
-def _check_held_back(running: Running, before: float) -> None:
-    """The server has time, and still does no more than it may be ahead of the reader."""
-    wait_until(lambda: _decoded(running) > before, "sentences that are done meanwhile")
-    with Client(running.server.address) as other:
-        for _ in range(50):
-            others = other.translate("Hello.").target_tokens + 1  # the end is one too
-    wait_until(lambda: not running.engine.used_rows, "a server that has nothing to do")
-    sentences = (_decoded(running) - before) / others - 50
-    assert 0 < sentences <= MOST_AHEAD
-
-
-def _decoded(running: Running) -> float:
-    """Keys, of the server's life."""
-    return running.metric('dragoman_target_tokens_total{model="en-pt"}')
-
-
-class Secured:
-    """A server with TLS and keys."""
-
-    def __init__(self, running: Running, certificate: Path, other: Path) -> None:
-        self.address = running.server.address
-        self.by_name = f"localhost:{self.address.rpartition(':')[2]}"
-        self.certificate = certificate
-        self.tls = TLS(root_certificates=certificate, server_name="localhost")
-        self.other = TLS(root_certificates=str(other), server_name="localhost")
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    directory = tmp_path_factory.mktemp("secured")
-    certificate, key = make_certificate(directory / "server")
-    other, _ = make_certificate(directory / "other")
-    keys = directory / "keys"
-    keys.write_text(f"me {KEY}\nguest {KEY[::-1]} another-model\n")
-    settings = settings_for(MODEL, tls_certificate=certificate, tls_key=key, keys=keys)
-    with serving(settings) as running:
-        yield Secured(running, certificate, other)
-
-
-def test_tls_and_a_key(secured: Secured) -> None:
-    with Client(secured.address, tls=secured.tls, key=KEY) as client:
-        assert client.translate("Hello.").text == "Olá."
-        assert [each.text for each in _texts(client.translate_many(["Hello."]))] == ["Olá."]
-        assert "".join(client.stream("Hello.")) == "Olá."
-        assert client.health()
-
-    async def run() -> str:
-        async with AsyncClient(secured.address, tls=secured.tls, key=KEY) as client:
-            many = [each async for each in client.translate_many(["Hello."])]
-            assert [each.text for each in _texts(many)] == ["Olá."]
-            return (await client.translate("Hello.")).text
-
-    assert asyncio.run(run()) == "Olá."
-
-
-def _texts(results: Any) -> Iterator[Translation]:
-    for each in results:
-        assert isinstance(each, Translation), each
-        yield each
-
-
-@pytest.mark.parametrize(
-    ("key", "kind", "reason"),
-    [
-        (None, AuthenticationError, "NO_KEY"),
-        ("not-one-that-is-known", AuthenticationError, "WRONG_KEY"),
-        (KEY[::-1], PermissionDeniedError, "NOT_ALLOWED"),
-    ],
-)
-def test_without_a_key_that_is_known(
-    secured: Secured, key: str | None, kind: type[CallError], reason: str
-) -> None:
-    with Client(secured.address, tls=secured.tls, key=key) as client:
-        for call in (
-            lambda: client.translate("Hello.", model="en-pt"),
-            lambda: next(client.stream("Hello.", model="en-pt")),
-            lambda: _raise(next(client.translate_many(["Hello."], model="en-pt"))),
-        ):
-            with pytest.raises(kind) as raised:
-                call()
-            assert raised.value.reason == reason
-            assert key is None or key not in str(raised.value)
-        assert client.health()  # needs none
-
-
-def _raise(found: Any) -> None:
-    raise found
-
-
-def test_a_certificate_of_another_name_is_refused_unless_it_is_named(secured: Secured) -> None:
-    unnamed = TLS(root_certificates=secured.certificate)
-    with _client(secured.address, unnamed) as client, pytest.raises(UnavailableError):
-        client.translate("Hello.")
-    with _client(secured.by_name, unnamed) as client:
-        assert client.translate("Hello.").text == "Olá."
-
-
-def test_a_certificate_that_nobody_vouches_for_is_refused(secured: Secured) -> None:
-    for tls in (secured.other, TLS(server_name="localhost")):
-        says = pytest.raises(UnavailableError, match=r"(?i)certificate")
-        with _client(secured.address, tls) as client, says:
-            client.translate("Hello.")
-
-
-def test_who_speaks_without_tls_to_a_server_with_it_gets_an_error(secured: Secured) -> None:
-    with _client(secured.address, None) as client, pytest.raises(UnavailableError):
-        client.translate("Hello.", timeout=20.0)
-
-
-def _client(address: str, tls: TLS | None) -> Client:
-    return Client(address, tls=tls, key=KEY, retries=ONCE)
-
-
-def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
-    certificate, key = make_certificate(tmp_path / "expired", expired=True)
-    settings = settings_for(MODEL, tls_certificate=certificate, tls_key=key)
-    with serving(settings, until_ready=False) as running:
-        tls = TLS(root_certificates=certificate, server_name="localhost")
-        says = pytest.raises(UnavailableError, match=r"(?i)expired")
-        with _client(running.server.address, tls) as client, says:
-            client.health()
-
-
-def test_certificates_that_can_not_be_read_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="nowhere"):
-        Client(tls=TLS(root_certificates=tmp_path / "nowhere"))
-    (tmp_path / "empty").touch()
-    with pytest.raises(ConfigurationError, match="no PEM certificate"):
-        Client(tls=TLS(root_certificates=tmp_path / "empty"))
 
 
 def test_no_server_at_all() -> None:

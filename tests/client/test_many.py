@@ -26,19 +26,12 @@ from dragoman_client import (
     Translation,
     UnavailableError,
 )
-from support import MODEL
 from support.client_servers import sentences
 from support.service_process import SMALL, started
-from support.service_running import PATIENCE, Running, serving, settings_for, wait_until
+from support.service_running import PATIENCE, Running, wait_until
 
 PATIENT = Retries(first_delay=0.05, max_delay=0.3, outage=60.0)
 WINDOW = 16
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with serving(settings_for(MODEL)) as running:
-        yield running
 
 
 def plain(address: str, texts: Any, **more: Any) -> list[Translation | CallError]:
@@ -95,7 +88,7 @@ def test_an_item_that_fails_keeps_its_place_and_the_others_go_on(
     huge = "x" * (4_400_000)
     large = "x" * (4 * 1024 * 1024)
     texts = ["Hello.", "word " * 400, "half: \ud83d", huge, "Hello.", large, huge, "Hello."]
-    results = many(running.server.address, texts, options=Options(split_overlong=False))
+    results = many(running.server.address, texts, options=Options(overlong="error"))
     kinds = [type(each) for each in results]
     wrong = InvalidRequestError
     assert kinds == [Translation, wrong, wrong, wrong, Translation, wrong, wrong, Translation]

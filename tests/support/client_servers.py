@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import grpc
 from google.protobuf.any_pb2 import Any as Packed
@@ -20,9 +20,20 @@ from dragoman.v1.translation_pb2_grpc import (
     TranslationServiceServicer,
     add_TranslationServiceServicer_to_server,
 )
+from dragoman_client import Retries
 from support.command import DRAGOMAN, clean_environment
 from support.service_running import PATIENCE
 
+
+class Languages(TypedDict):
+    """Arguments of a call that name the languages."""
+
+    source_language: str
+    target_language: str
+
+
+PT: Languages = {"source_language": "en", "target_language": "pt"}
+ONCE = Retries(attempts=1)
 KEY = "0123456789abcdef"
 COMMAND = (sys.executable, "-W", "error", *DRAGOMAN[1:])
 # Python's own way to change a process before it begins forks gRPC's threads too, and they complain.

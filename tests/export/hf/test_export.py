@@ -34,6 +34,7 @@ POST: list[dict[str, Any]] = [
     {"norm": "post", "tied_embeddings": "all", "activation": "relu"},
     {"norm": "post", "tied_embeddings": "target", "activation": "swish", "output_bias": True},
     {"norm": "post", "tied_embeddings": "none", "positions": "learned", "scale_embeddings": False},
+    {"norm": "post", "tied_embeddings": "all", "decoder_start": "zero"},
 ]
 PRE: dict[str, Any] = {"norm": "pre", "tied_embeddings": "all", "positions": "m2m100"}
 
@@ -142,6 +143,8 @@ def test_two_vocabularies_are_two_files(tmp_path: Path) -> None:
         ({"norm": "pre"}, "positions is 'sinusoidal', and its are fixed"),
         ({**PRE, "output_bias": True}, "output_bias is true"),
         ({**PRE, "tied_embeddings": "target"}, "M2M-100 has one matrix"),
+        ({**PRE, "decoder_start": "zero"}, "M2M-100 begins with a token"),
+        ({"norm": "post", "decoder": "ssru"}, "no class of transformers has such a decoder"),
     ],
 )
 def test_what_fits_no_class_is_refused(

@@ -84,6 +84,8 @@ def test_every_preset_is_valid(minimal: Path, preset: str) -> None:
             "model.activation=tanh",
             "model.activation is 'tanh': it must be one of relu, gelu, swish",
         ),
+        ("model.decoder=gru", "model.decoder is 'gru': it must be one of attention, ssru"),
+        ("model.decoder_start=0", "model.decoder_start is 0: it must be"),
         ("tokenizer.joint=false", "model.tied_embeddings is 'all': that needs tokenizer.joint"),
         ("tokenizer.vocabulary=10", "tokenizer.vocabulary is 10: it must be at least 261"),
         ("training.batch_tokens=10", "training.batch_tokens is 10: it must be at least"),

@@ -78,12 +78,13 @@ def export_bundle(
 ) -> Bundle:
     """Write a bundle, verify it, and return it as it was read again.
 
-    On any failure nothing is left at or beside the path. ``sample`` may be None for float32 only.
-    With ``lexicon``, the bundle gets a shortlist.
+    On any failure nothing is left at or beside the path. ``sample`` may be None for float32, and
+    for int8 if the origin knows how large the inputs of products become. With ``lexicon``, the
+    bundle gets a shortlist of its own, and not the origin's.
     """
     if lexicon is not None:
         _check_may_have_shortlist(origin, settings)
-    if settings.precision != "float32" and sample is None:
+    if sample is None and not _may_go_unmeasured(origin, settings.precision):
         raise ExportError(
             f"{settings.precision} must be measured on text: give --source and --reference"
         )
@@ -102,7 +103,9 @@ def export_bundle(
         if settings.precision != "float32":
             watch("calibrating", 0, 1)
             calibration = calibration_ids(origin, sample)
-            shortlist = None if lexicon is None else learn_shortlist(origin, lexicon, watch)
+            shortlist = origin.shortlist if settings.precision == "int8" else None
+            if lexicon is not None:
+                shortlist = learn_shortlist(origin, lexicon, watch)
             bundle = _write(origin, staging, settings, calibration, shortlist)
         measured: dict[str, Any] = {"float32_log_prob_error": error}
         quality = _measure(origin, reference, bundle, sample, watch)
@@ -123,6 +126,13 @@ def export_bundle(
         finish(bundle, golden_decodings(graphs, sources, start=origin.start))
         checked = read_bundle(staging)
     return replace(checked, path=path)
+
+
+def _may_go_unmeasured(origin: Origin, precision: str) -> bool:
+    """Tell whether a bundle needs no text: float32, or int8 with the ranges of activations."""
+    if precision == "int8":
+        return origin.quantization is not None and bool(origin.quantization.highest)
+    return precision == "float32"
 
 
 def _check_may_have_shortlist(origin: Origin, settings: ExportSettings) -> None:
@@ -161,6 +171,7 @@ def _write(
         keep_float32=settings.keep_float32,
         ends=origin.ends,
         shortlist=shortlist,
+        quantization=origin.quantization,
         files=origin.files,
         facts={
             "name": settings.name,

@@ -16,24 +16,35 @@ from dragoman_export.errors import ExportError
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.graphs.precision import quantize_rows
 from dragoman_export.hf.exporter import write_directory
+from dragoman_export.lexicon import LexiconSettings
 from dragoman_export.proofs.against_torch import RAGGED_ROWS, check_against_model
 from dragoman_export.proofs.batch_invariance import RaggedBatch, compare_batches
 from dragoman_export.read_back import checkpoint_of_bundle
 from dragoman_export.source import origin_of
+from dragoman_export.texts import LexiconText
 from dragoman_server.bundle.graph_io import DECODER
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.reading import UncheckedBundle, read_bundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.errors import BundleError
-from dragoman_server.runtime.arrays import Floats
+from dragoman_server.runtime.arrays import Floats, Ints
 from dragoman_server.runtime.golden_check import replay
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import encode, greedy
+from dragoman_server.runtime.results import StepResult
 from dragoman_training.data.batch import pad_sources
 from dragoman_training.data.tokenizer import BEGIN, END
 from dragoman_training.train.checkpoint import Checkpoint
 from dragoman_training.translate.search import default_limit, greedy_search
-from support.bundles import SAMPLE, ignore, seeded_model, trained_bundle
+from support.bundles import (
+    REFERENCES,
+    SAMPLE,
+    TEXTS,
+    ignore,
+    seeded_model,
+    trained_bundle,
+    trained_model,
+)
 from support.checkpoints import checkpoint_of
 from support.command import dragoman
 from support.models import VOCABULARY, random_sources, ssru_model, tiny_model
@@ -196,6 +207,27 @@ def test_every_precision_is_exported_and_replayed() -> None:
         assert replay(checked, graphs) <= (0.05 if precision == "float16" else 0.0)
     shown = dragoman("inspect", trained_bundle("int8", **LIKE_MARIAN).path)
     assert "SSRU, no self-attention" in shown.stdout
+
+
+def test_a_shortlist_is_learnt_measured_and_replayed(tmp_path: Path) -> None:
+    """Both graphs step the golden sentences, from one state."""
+    lexicon = LexiconText(list(zip(TEXTS, REFERENCES, strict=True)), LexiconSettings())
+    origin = origin_of(checkpoint_of(trained_model(**LIKE_MARIAN)))
+    settings = ExportSettings(name="listed", precision="int8")
+    export_bundle(origin, tmp_path / "bundle", settings, SAMPLE, ignore, lexicon)
+    bundle = read_bundle(tmp_path / "bundle")
+    assert bundle.shortlist is not None
+    assert bundle.manifest.quality["bleu"] > 90
+    graphs = Graphs(bundle, GraphSettings(rows=1))
+    replay(bundle, graphs)
+    step = graphs.step_shortlisted
+
+    def step_twice(*inputs: Ints, candidates: int, is_trial: bool) -> StepResult:
+        return step(*inputs, candidates=candidates)
+
+    graphs.step_shortlisted = step_twice  # type: ignore[method-assign,assignment]
+    with pytest.raises(BundleError, match="has other scores with its shortlist"):
+        replay(bundle, graphs)
 
 
 def with_recipe(settings: dict[str, Any]) -> Checkpoint:

@@ -54,13 +54,13 @@ def _check_shortlists(bundle: Bundle, graphs: Graphs, shortlist: Shortlist) -> N
         for past, token in enumerate([begin, *golden.start, *golden.ids]):
             inputs = (np.array([token]), np.array([past]), lengths)
             found = graphs.step_shortlisted(*inputs, candidates=1, is_trial=True)
-            token = int(found.top_ids[0, 0])
-            of_token, of_end = float(found.top_log_probs[0, 0]), float(found.given_log_probs[0])
+            chosen = int(found.top_ids[0, 0])
+            of_chosen, of_end = float(found.top_log_probs[0, 0]), float(found.given_log_probs[0])
             graphs.step(*inputs, candidates=1)
             log_probs = graphs.log_probs(1)[0, listed].astype(np.float64)
             expected = log_probs - np.logaddexp.reduce(log_probs)
-            (best,) = expected[listed == token]
-            differences = (best - of_token, best - expected.max(), expected[0] - of_end)
+            (best,) = expected[listed == chosen]
+            differences = (best - of_chosen, best - expected.max(), expected[0] - of_end)
             if not np.abs(differences).max() <= _SHORTLIST_TOLERANCE:  # also where it is no number
                 raise BundleError(
                     f"{bundle.path}: golden sentence {number} has other scores with its shortlist"

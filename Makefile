@@ -13,7 +13,7 @@ DIST := .venv-dist
 DOCS := .venv-docs
 BENCH ?= runs/bench
 
-.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard \
+.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard options \
 	bench bench-quick bench-parts dist docs clean
 
 ## run: serve the default model on this machine, and translate with it
@@ -23,7 +23,7 @@ run: $(VENV)/.run
 ## toy: train a toy model in about a minute, translate with it, draw its attention
 toy: $(VENV)/.toy
 	$(BIN)/dragoman train recipes/reverse.toml --output $(RUN)
-	$(BIN)/dragoman evaluate $(RUN) --beam 4 --show 5 \
+	$(BIN)/dragoman evaluate $(RUN) --beam-size 4 --show 5 \
 		--source $(RUN)/data/toy/test.source --reference $(RUN)/data/toy/test.target
 	$(BIN)/dragoman plot $(RUN)
 	$(BIN)/dragoman attention $(RUN) "d r a g o m a n" --output $(RUN)/attention.png
@@ -67,6 +67,10 @@ protos: $(PROTOC)/.done
 dashboard: $(VENV)/.dev
 	$(BIN)/python deploy/grafana/dashboard.py > dashboard.json.new
 	mv dashboard.json.new deploy/grafana/dashboards/dragoman.json
+
+## options: write the tables of docs/options.md again
+options: $(VENV)/.dev
+	$(BIN)/python scripts/options_page.py
 
 ## bench: Dragoman beside its peers, under load, and where its time goes; writes docs/benchmarks.md
 bench: $(VENV)/.peers

@@ -13,7 +13,9 @@ SENTENCES = ["Good morning.", "How are you?", "Where is the station?", "I am tir
 
 async def main() -> None:
     async with AsyncClient(*sys.argv[1:]) as client:
-        calls = [client.translate(text, source="en", target="pt") for text in SENTENCES]
+        calls = [
+            client.translate(text, source_language="en", target_language="pt") for text in SENTENCES
+        ]
         for text, translation in zip(SENTENCES, await asyncio.gather(*calls), strict=True):
             print(f"{text}  →  {translation.text}")
 

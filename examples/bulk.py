@@ -9,5 +9,5 @@ from dragoman_client import CallError, Client
 
 with Client(*sys.argv[1:]) as client:
     lines = (line.rstrip("\n") for line in sys.stdin)
-    for result in client.translate_many(lines, source="en", target="pt"):
+    for result in client.translate_many(lines, source_language="en", target_language="pt"):
         print(f"failed: {result}" if isinstance(result, CallError) else result.text)

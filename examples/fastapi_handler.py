@@ -1,11 +1,11 @@
 """A web service in front of Dragoman: one client for all requests, errors as HTTP statuses.
 
 pip install fastapi uvicorn
+export DRAGOMAN_ADDRESS=localhost:50051
 uvicorn --app-dir examples fastapi_handler:app
 curl 'localhost:8000/translate?text=Good+morning.'
 """
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,7 +16,7 @@ from dragoman_client import AsyncClient, CallError, InvalidRequestError, NotFoun
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with AsyncClient(os.environ.get("DRAGOMAN_ADDRESS", "localhost:50051")) as client:
+    async with AsyncClient() as client:
         app.state.client = client
         yield
 
@@ -30,7 +30,9 @@ async def translate(
 ) -> dict[str, str | float]:
     client: AsyncClient = request.app.state.client
     try:
-        translation = await client.translate(text, source=source, target=target, timeout=10)
+        translation = await client.translate(
+            text, source_language=source, target_language=target, timeout=10
+        )
     except (InvalidRequestError, NotFoundError) as error:
         raise HTTPException(400, str(error)) from None
     except CallError as error:

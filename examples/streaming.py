@@ -12,6 +12,6 @@ TEXT = """My sister lives in a small town near the sea. She has been learning Po
 Could you speak a little more slowly? I don't understand what he wants."""
 
 with Client(*sys.argv[1:]) as client:
-    for piece in client.stream(TEXT, source="en", target="pt"):
+    for piece in client.stream(TEXT, source_language="en", target_language="pt"):
         print(piece, end="", flush=True)
     print()

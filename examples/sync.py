@@ -8,19 +8,21 @@ import sys
 from dragoman_client import Client, NotFoundError, Options
 
 with Client(*sys.argv[1:]) as client:
-    print(client.translate("Good morning.", source="en", target="pt").text)
+    print(client.translate("Good morning.", source_language="en", target_language="pt").text)
 
     # Several texts in one call; each may be a paragraph. White space stays as it is.
     for translation in client.translate_batch(
-        ["Where is the station?", "It is raining.\n\nWe stay at home."], source="en", target="pt"
+        ["Where is the station?", "It is raining.\n\nWe stay at home."],
+        source_language="en",
+        target_language="pt",
     ):
         print(translation.text)
 
     # A beam finds better translations than greedy search, and alternatives.
     best = client.translate(
         "I'd like a cup of coffee, please.",
-        source="en",
-        target="pt",
+        source_language="en",
+        target_language="pt",
         options=Options(beam_size=4, alternatives=3),
     )
     for alternative in best.alternatives:
@@ -30,6 +32,6 @@ with Client(*sys.argv[1:]) as client:
         print(f"{score.score:7.3f}")
 
     try:
-        client.translate("Good morning.", source="en", target="xx")
+        client.translate("Good morning.", source_language="en", target_language="xx")
     except NotFoundError as error:
         print(f"{error} ({error.reason}, request {error.request_id})")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +63,10 @@ def _option(panel: str, name: str, text: str, *short: str, **more: Any) -> Any:
 
 
 _SERVER, _MODEL = "Server", "Languages and model"
-_ADDRESS_HELP = "Address of the server; several, with commas, are used in turns."
+_ADDRESS_HELP = (
+    "Address of the server, or several with commas: calls use them in turns, and share the lines "
+    "of a file."
+)
 _KEY_HELP = (
     "Key by which the server knows you; better in the environment, where others don't see it."
 )
@@ -77,11 +80,13 @@ Timeout = Annotated[float, _option(_SERVER, "timeout", _TIMEOUT_HELP)]
 class ModelOptions:
     """Which model is to translate."""
 
-    source: Annotated[
-        str | None, _option(_MODEL, "source", "Language of the text, as en.", "-s")
+    source_language: Annotated[
+        str | None,
+        _option(_MODEL, "source_language", "Language of the text, such as en.", "-s"),
     ] = None
-    target: Annotated[
-        str | None, _option(_MODEL, "target", "Language of the translation, as pt-BR.", "-t")
+    target_language: Annotated[
+        str | None,
+        _option(_MODEL, "target_language", "Language of the translation, such as pt-BR.", "-t"),
     ] = None
     model: Annotated[
         str | None,
@@ -90,16 +95,16 @@ class ModelOptions:
 
     def asked(self) -> dict[str, Any]:
         """Return the arguments of the SDK's calls that choose a model."""
-        return {"source": self.source, "target": self.target, "model": self.model}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class ServerOptions:
     """Where a server is, and how to speak to it."""
 
-    address: Annotated[
-        str, _option(_SERVER, "address", _ADDRESS_HELP, metavar="HOST:PORT[,...]")
-    ] = "localhost:50051"
+    address: Annotated[str, _option(_SERVER, "address", _ADDRESS_HELP, metavar="HOST:PORT")] = (
+        "localhost:50051"
+    )
     key: Annotated[str | None, _option(_SERVER, "key", _KEY_HELP, show_envvar=True)] = None
     tls: Annotated[bool, _option(_SERVER, "tls", "Encrypt the connection.")] = False
     root_certificates: Annotated[

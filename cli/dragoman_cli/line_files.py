@@ -1,6 +1,7 @@
 """Long files of lines: read line by line, written aside, and gone on with after an interruption."""
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -12,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
-from dragoman_client._errors import ConfigurationError, DragomanError
+from dragoman_client._errors import CallError, ConfigurationError, DragomanError
 
 _WRITE_EVERY = 20
 """Lines, so that a process that is killed costs no more than these."""
@@ -75,32 +76,69 @@ class ClosedPipeError(DragomanError):
     exit_code = 128 + signal.SIGPIPE  # as a shell says of any other filter
 
 
+class StoppedError(DragomanError):
+    """Ctrl-C in the midst of a file, whose lines are kept."""
+
+    exit_code = 128 + signal.SIGINT
+
+
 class ResumableOutput:
     """A file that takes its name when it is complete.
 
     Until then its lines are in ``.NAME.partial``, beside a note of what they were made from, and
     one of the lines that failed; with ``resume``, lines that are there already are kept and counted
-    in ``done``, and those of them that failed in ``failed``.
+    in ``done``, and those of them that failed in ``failed``. Nothing that is there already is lost
+    unless ``overwrite`` says so.
     """
 
-    def __init__(self, path: Path, made_from: dict[str, str], *, resume: bool) -> None:
-        self._path = Path(os.path.realpath(path))  # what a link points to is to be replaced
+    def __init__(
+        self, path: Path, made_from: dict[str, str], *, resume: bool, overwrite: bool
+    ) -> None:
         _check_target(path)
-        self._partial = self._path.with_name(f".{self._path.name}.partial")
-        self._note = self._path.with_name(f".{self._path.name}.partial.json")
-        self._failures = self._path.with_name(f".{self._path.name}.partial.failed")
+        self._path, self._partial, self._note, self._failures = _names(path)
+        self._can_resume = "text" in made_from
         self.done = self.failed = 0
         with self._naming_it():
-            if resume:
-                self._take_up(made_from)
-            if not self.done:
-                # In this order: lines that are there are always of the note that is there.
-                self._partial.unlink(missing_ok=True)
-                self._failures.unlink(missing_ok=True)
-                self._note.write_text(json.dumps(made_from))
             self._file = self._partial.open("ab", buffering=0)
+            try:
+                self._lock()
+                self._begin(made_from, resume=resume, overwrite=overwrite)
+            except BaseException:
+                self._file.close()
+                raise
         self._buffer: list[bytes] = []
         self._written = 0
+
+    def _lock(self) -> None:
+        """Keep other runs away from the file, for as long as it is open."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigurationError(f"{self._path}: another run is writing it") from None
+        except OSError:  # a file system without locks
+            pass
+
+    def _begin(self, made_from: dict[str, str], *, resume: bool, overwrite: bool) -> None:
+        lines = 0 if overwrite else _count_lines(self._partial)
+        if lines and not resume:
+            can = "--resume goes on after them" if self._can_resume else "they can't be resumed"
+            raise ConfigurationError(
+                f"{self._path}: {lines:,} lines of a run that was cut off are there: {can}, and "
+                "--overwrite begins anew"
+            )
+        if not lines and not overwrite and self._path.exists():
+            self._remove()
+            nothing = ", and there is nothing to resume" if resume else ""
+            raise ConfigurationError(
+                f"{self._path}: is there already{nothing}; --overwrite replaces it"
+            )
+        if lines:
+            self._take_up(made_from)
+        if not self.done:
+            # In this order: lines that are there are always of the note that is there.
+            os.ftruncate(self._file.fileno(), 0)
+            self._failures.unlink(missing_ok=True)
+            self._note.write_text(json.dumps(made_from))
 
     def __enter__(self) -> "ResumableOutput":
         return self
@@ -115,12 +153,32 @@ class ResumableOutput:
             try:
                 if not isinstance(error, OSError):  # else it may be a disk that is full
                     self._sync()
+                if kind is None:
+                    self._partial.replace(self._path)
+                    self._note.unlink(missing_ok=True)
+                    self._failures.unlink(missing_ok=True)
+                elif not self.done + self._written:
+                    self._remove()
             finally:
                 self._file.close()
-            if kind is None:
-                self._partial.replace(self._path)
-                self._note.unlink(missing_ok=True)
-                self._failures.unlink(missing_ok=True)
+        if self.done + self._written:
+            self._say_how_to_go_on(error)
+
+    def _say_how_to_go_on(self, error: BaseException | None) -> None:
+        """Raise or change an error that ended a run in its midst."""
+        lines = self.done + self._written
+        if self._can_resume:
+            how = "the same command with --resume goes on after them"
+        else:
+            how = f"they are in {self._partial}, and can't be resumed without --file"
+        if isinstance(error, KeyboardInterrupt):
+            raise StoppedError(f"stopped after {lines:,} lines: {how}") from None
+        if isinstance(error, CallError):
+            error.message = f"{error.message}; {lines:,} lines are done: {how}"
+
+    def _remove(self) -> None:
+        for each in (self._partial, self._note, self._failures):
+            each.unlink(missing_ok=True)
 
     def write(self, line: str) -> None:
         with self._naming_it():
@@ -157,8 +215,6 @@ class ResumableOutput:
 
     def _take_up(self, made_from: dict[str, str]) -> None:
         """Count what is there already; a last line that is not whole goes."""
-        if not self._partial.exists():
-            return
         try:
             before = json.loads(self._note.read_text())
         except (OSError, ValueError):
@@ -166,7 +222,7 @@ class ResumableOutput:
         if before != made_from:
             raise ConfigurationError(
                 f"{self._path}: what was begun there was made from another text or with other "
-                "options; without --resume it is begun anew"
+                "options; --overwrite begins anew"
             )
         whole = 0
         with self._partial.open("rb+") as file:
@@ -179,6 +235,41 @@ class ResumableOutput:
         if self._failures.exists():
             numbers = {int(line) for line in self._failures.read_text().split()}
             self.failed = sum(number <= self.done for number in numbers)
+
+
+def check_distinct(source: Path, output: Path | None) -> None:
+    """Raise where a file would be read and written at once, by whatever names and links.
+
+    ``output`` is None for standard output.
+    """
+    if not source.exists():
+        return
+    if output is None:
+        if sys.stdout is not None and os.path.samestat(source.stat(), os.fstat(1)):
+            raise ConfigurationError(f"{source}: standard output is the same file")
+        return
+    for each in _names(output):
+        if each.exists() and source.samefile(each):
+            if each == _names(output)[0]:
+                raise ConfigurationError(
+                    f"{output}: is the file that is translated; give --output another name"
+                )
+            raise ConfigurationError(
+                f"{source}: would be replaced while {output} is written; give it another name"
+            )
+
+
+def _names(path: Path) -> tuple[Path, Path, Path, Path]:
+    """Return the names of an output, of its lines until it is complete, and of notes on them."""
+    path = Path(os.path.realpath(path))  # what a link points to is to be replaced
+    partial = path.with_name(f".{path.name}.partial")
+    return path, partial, Path(f"{partial}.json"), Path(f"{partial}.failed")
+
+
+def _count_lines(path: Path) -> int:
+    """Return how many whole lines a file has."""
+    with path.open("rb") as file:
+        return sum(line.endswith(b"\n") for line in file)
 
 
 def _check_target(path: Path) -> None:

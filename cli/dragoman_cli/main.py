@@ -34,13 +34,16 @@ def main() -> None:
     except ModuleNotFoundError:
         sys.exit("dragoman: the command needs an extra: pip install 'dragoman[cli]'")
 
+    from dragoman_cli.help import MAX_WIDTH, HelpCommand, HelpGroup
+
     commands = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     app = typer.Typer(
         name="dragoman",
+        cls=HelpGroup,
         help="Train, serve and use translation models.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": MAX_WIDTH},
     )
 
     def show_version(wanted: bool) -> None:
@@ -58,7 +61,7 @@ def main() -> None:
 
     for entry in commands:
         try:
-            app.command(entry.name)(entry.load())
+            app.command(entry.name, cls=HelpCommand)(entry.load())
         except ImportError as error:
             # One package that is broken must not take the others with it.
             print(f"dragoman: no '{entry.name}': {error}", file=sys.stderr)
@@ -73,6 +76,9 @@ def main() -> None:
     except Exception as error:
         if not _is_user_error(error):
             raise
+        if type(error).__name__ == "NoArgsIsHelpError":  # which typer does not export
+            typer.echo(_help_of(error))
+            _leave("", error.exit_code)
         _leave(_message(error), error.exit_code)
     else:
         _leave("", code if isinstance(code, int) else 0)
@@ -82,11 +88,17 @@ def _message(error: object) -> str:
     """In one line, with what to do next."""
     if not hasattr(error, "format_message"):
         return str(error)
-    # Of typer: an option, argument or command that is wrong; empty where help was shown instead.
+    # Of typer: an option, argument or command that is wrong.
     message, context = str(error.format_message()), getattr(error, "ctx", None)
-    if not message or context is None:
+    if context is None:
         return message
     return f"{message.rstrip('.')}; see '{context.command_path} --help'"
+
+
+def _help_of(error: object) -> str:
+    """Return the help that was asked for by giving no arguments at all."""
+    context = getattr(error, "ctx", None)
+    return str(context.get_help()).rstrip("\n") if context is not None else ""
 
 
 def _name_extra(error: ModuleNotFoundError, commands: list[EntryPoint]) -> str:

@@ -1,11 +1,10 @@
 """``dragoman translate``: a filter from lines to lines, and texts from the command line."""
 
-import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,10 +16,14 @@ from dragoman_cli.grouped_options import grouped
 from dragoman_cli.line_files import (
     ResumableOutput,
     StandardOutput,
+    check_distinct,
     descriptor_lines,
     read_lines,
     sha256,
 )
+from dragoman_cli.progress import Watch, progress
+from dragoman_cli.rendering import Render, Result, as_json, as_line, with_alternatives
+from dragoman_cli.translation_options import TranslationOptions
 from dragoman_client._client import Client
 from dragoman_client._errors import (
     CallError,
@@ -28,12 +31,9 @@ from dragoman_client._errors import (
     InvalidRequestError,
     ServerError,
 )
-from dragoman_client._options import Options
-from dragoman_client._results import Translation
 
 SOME_FAILED = 5
 """Exit code where some lines have no translation."""
-_HOW = "How to translate"
 
 Sink = StandardOutput | ResumableOutput
 
@@ -43,7 +43,7 @@ def translate(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TEXT]...",
+            metavar="TEXT",
             help="Texts to translate; without any, the lines of standard input.",
         ),
     ] = None,
@@ -53,7 +53,10 @@ def translate(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File to write the translations to, in place of standard output."
+            "--output",
+            "-o",
+            help="File to write the translations to, in place of standard output. It has its name "
+            "when it is complete.",
         ),
     ] = None,
     resume: Annotated[
@@ -62,44 +65,35 @@ def translate(
             "--resume", help="Go on where a run with the same --file and --output was cut off."
         ),
     ] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Begin anew, and replace what --output or a run that was cut off has written.",
+        ),
+    ] = False,
     stream: Annotated[
         bool, typer.Option("--stream", help="Show each translation while it grows.")
     ] = False,
-    as_json: Annotated[
+    json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object a line, with scores and segments.")
     ] = False,
-    beam: Annotated[
-        int | None,
-        typer.Option(
-            "--beam",
-            "-b",
-            rich_help_panel=_HOW,
-            help="Hypotheses that the search keeps; 1 is greedy search.",
-        ),
-    ] = None,
-    alternatives: Annotated[
-        int | None,
-        typer.Option(
-            rich_help_panel=_HOW,
-            help="Translations of each sentence to show, with --json; at most --beam.",
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_HOW, help="Most tokens of each translated sentence."),
-    ] = None,
     *,
+    how: TranslationOptions,
     which: ModelOptions,
     server: ServerOptions,
 ) -> None:
     """Translate with a server: texts, standard input, or a file, line by line.
 
-    A line stays a line, and an empty one empty. A file is translated with many lines under way, and
-    --output has its name when it is complete.
+    A line stays a line, and an empty one empty. A file is translated with many lines under way, by
+    all servers that --address names. Its translations are kept beside --output while it runs, so
+    that --resume can go on with them.
 
     Examples:
 
       dragoman translate "Good morning."
+
+      dragoman translate --alternatives 3 "Good morning."
 
       cat book.en | dragoman translate > book.pt
 
@@ -111,16 +105,26 @@ def translate(
     """
     if texts and file:
         raise ConfigurationError("texts and --file are both given: choose one")
+    if resume and overwrite:
+        raise ConfigurationError("--resume and --overwrite are both given: choose one")
     if resume and not (file and output):
         raise ConfigurationError("--resume needs --file and --output")
-    if stream and (file or output or as_json):
+    if overwrite and not output:
+        raise ConfigurationError("--overwrite needs --output")
+    if stream and (file or output or json):
         raise ConfigurationError("--stream is for the terminal: without --file, --output, --json")
-    options = Options(beam_size=beam, alternatives=alternatives, max_tokens=max_tokens)
-    asked = {**which.asked(), "options": options}
+    if how.alternatives and not json and (stream or output):
+        raise ConfigurationError(
+            "--alternatives are shown with --json, or without --stream and --output"
+        )
+    if file and output:
+        check_distinct(file, output)
+    asked = {**which.asked(), "options": how.options(as_json=json)}
+    render = as_json if json else with_alternatives if how.alternatives else as_line
     with server.connected() as client:
         if stream:
             _stream(client, texts, asked)
-        elif not _lines(client, texts, file, output, resume, as_json, asked):
+        elif not _Run(client, asked, render, file, output, resume, overwrite).translate(texts):
             raise typer.Exit(SOME_FAILED)
 
 
@@ -133,62 +137,65 @@ def _stream(client: Client, texts: list[str] | None, asked: dict[str, Any]) -> N
             output.write("\n")
 
 
-def _lines(
-    client: Client,
-    texts: list[str] | None,
-    file: Path | None,
-    output: Path | None,
-    resume: bool,
-    as_json: bool,
-    asked: dict[str, Any],
-) -> bool:
-    """Translate lines, and return whether every line has a translation."""
-    with ExitStack() as stack:
-        made_from = {"asked": repr(asked), "json": str(as_json)}
-        if output and file and file.is_file():  # a pipe can be read only once
-            made_from["text"] = sha256(file)
-        elif resume and file and file.exists():
-            raise ConfigurationError(f"{file}: not a regular file, so it can't be resumed")
-        lines_of_file = stack.enter_context(file.open("rb")) if file else None
-        sink: Sink
-        if output:
-            sink = stack.enter_context(ResumableOutput(output, made_from, resume=resume))
-        else:
-            sink = StandardOutput()
-        if texts:
-            results = _one_by_one(client, _checked(texts), asked)
-            return _write_all(results, repeat("\n"), sink, lambda number: None, as_json)
-        if file and lines_of_file:
-            lines = read_lines(lines_of_file, str(file), sink.done)
-        else:
-            lines = _standard_input()
-        is_shown = output or not sys.stdout.isatty()
-        watch = stack.enter_context(_progress(file if is_shown else None, sink.done))
-        ends: deque[str] = deque()  # of the lines under way
-        results = client.translate_many(_without_ends(lines, ends), **asked)
-        return _write_all(results, _taken(ends), sink, watch, as_json)
+@dataclass(frozen=True)
+class _Run:
+    """Lines on their way from where they come from to where they go."""
 
+    client: Client
+    asked: dict[str, Any]
+    """Arguments of the SDK's calls."""
+    render: Render
+    file: Path | None
+    output: Path | None
+    resume: bool
+    overwrite: bool
 
-def _write_all(
-    results: Iterable[Translation | CallError],
-    ends: Iterator[str],
-    sink: Sink,
-    watch: Callable[[int], None],
-    as_json: bool,
-) -> bool:
-    for number, result in enumerate(results, start=sink.done + 1):
-        end = next(ends)
-        if isinstance(result, CallError):
-            if _concerns_all(result):
-                raise result
-            sink.fail(number)
-            typer.echo(f"dragoman: line {number}: {result}", err=True)
-        if as_json:
-            sink.write(json.dumps(_as_json(result), ensure_ascii=False) + "\n")
-        else:
-            sink.write((result.text if isinstance(result, Translation) else "") + end)
-        watch(number)
-    return not sink.failed
+    def translate(self, texts: list[str] | None) -> bool:
+        """Translate texts or lines; return whether each has a translation."""
+        with ExitStack() as stack:
+            made_from = {"asked": repr(self.asked), "render": self.render.__name__}
+            if self.output and self.file and self.file.is_file():  # a pipe can be read only once
+                made_from["text"] = sha256(self.file)
+            elif self.resume and self.file and self.file.exists():
+                raise ConfigurationError(f"{self.file}: not a regular file, so it can't be resumed")
+            lines_of_file = stack.enter_context(self.file.open("rb")) if self.file else None
+            sink = self._sink(made_from, stack)
+            if texts:
+                results = _one_by_one(self.client, _checked(texts), self.asked)
+                return self._write_all(results, repeat("\n"), sink, lambda number, failed: None)
+            if self.file and lines_of_file:
+                lines = read_lines(lines_of_file, str(self.file), sink.done)
+            else:
+                lines = _standard_input()
+            watch = stack.enter_context(
+                progress(self.file, sink.done, is_written=self.output is not None)
+            )
+            ends: deque[str] = deque()  # of the lines under way
+            results = self.client.translate_many(_without_ends(lines, ends), **self.asked)
+            return self._write_all(results, _taken(ends), sink, watch)
+
+    def _sink(self, made_from: dict[str, str], stack: ExitStack) -> Sink:
+        if self.output is None:
+            if self.file is not None:
+                check_distinct(self.file, None)
+            return StandardOutput()
+        return stack.enter_context(
+            ResumableOutput(self.output, made_from, resume=self.resume, overwrite=self.overwrite)
+        )
+
+    def _write_all(
+        self, results: Iterable[Result], ends: Iterator[str], sink: Sink, watch: Watch
+    ) -> bool:
+        for number, result in enumerate(results, start=sink.done + 1):
+            end = next(ends)
+            if isinstance(result, CallError):
+                if _concerns_all(result):
+                    raise self.client._explain(result, address=0)
+                sink.fail(number)
+                typer.echo(f"dragoman: line {number}: {result}", err=True)
+            sink.write(self.render(result, end))
+            watch(number, sink.failed)
+        return not sink.failed
 
 
 def _without_ends(lines: Iterable[str], ends: deque[str]) -> Iterator[str]:
@@ -203,9 +210,7 @@ def _taken(ends: deque[str]) -> Iterator[str]:
         yield ends.popleft()
 
 
-def _one_by_one(
-    client: Client, texts: list[str], asked: dict[str, Any]
-) -> Iterator[Translation | CallError]:
+def _one_by_one(client: Client, texts: list[str], asked: dict[str, Any]) -> Iterator[Result]:
     """Translate each text in a call of its own: a call has a time-out, a stream of lines none."""
     for text in texts:
         try:
@@ -234,56 +239,3 @@ def _concerns_all(error: CallError) -> bool:
     if isinstance(error, InvalidRequestError):
         return not error.field.startswith("text")
     return not isinstance(error, ServerError)
-
-
-def _as_json(result: Translation | CallError) -> dict[str, Any]:
-    if isinstance(result, CallError):
-        return {"error": {"reason": result.reason, "message": result.message}}
-    return asdict(result, dict_factory=_plain)
-
-
-def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a table for JSON: without what is not there, and with spans as pairs."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if isinstance(value, slice):
-            found[name] = [value.start, value.stop]
-        elif hasattr(value, "value"):
-            found[name] = value.value
-        elif value is not None and value != ():
-            found[name] = value
-    return found
-
-
-@contextmanager
-def _progress(file: Path | None, done: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on the terminal's standard error, where a file is translated."""
-    if file is None or not file.is_file() or not sys.stderr.isatty():
-        yield lambda number: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    with file.open("rb") as lines:
-        total = sum(1 for _ in lines)
-    columns = (
-        TextColumn("translating"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} lines/s"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total, completed=done, rate="…")
-
-        def watch(number: int) -> None:
-            speed = bar.tasks[0].speed
-            bar.update(task, completed=number, rate=f"{speed:,.0f}" if speed else "…")
-
-        yield watch

@@ -3,7 +3,7 @@
 from dragoman_client import Client
 
 with Client("localhost:50051") as client:
-    print(client.translate("Good morning.", source="en", target="pt").text)
+    print(client.translate("Good morning.", source_language="en", target_language="pt").text)
 """
 
 import importlib

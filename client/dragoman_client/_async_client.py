@@ -27,10 +27,15 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
     """Calls servers of Dragoman.
 
         async with AsyncClient("localhost:50051") as client:
-            print((await client.translate("Good morning.", source="en", target="pt")).text)
+            asked = client.translate("Good morning.", source_language="en", target_language="pt")
+            print((await asked).text)
 
-    Several addresses are used in turns. A call takes at most ``timeout`` seconds, retries included.
-    May be shared by tasks of one event loop.
+    Several addresses are used in turns, and share what ``translate_many`` has to do. Without any,
+    they are those of ``DRAGOMAN_ADDRESS``, with commas between them, or else localhost:50051. The
+    key is that of ``DRAGOMAN_KEY`` where none is given.
+
+    A call takes at most ``timeout`` seconds, retries included. May be shared by tasks of one event
+    loop.
     """
 
     def __init__(
@@ -63,8 +68,8 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         self,
         text: str,
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         options: Options | None = None,
         timeout: float | None = None,
@@ -72,7 +77,12 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         """Translate a sentence, or a text of many."""
         require_text("text", text, "translate_batch takes several")
         (translated,) = await self.translate_batch(
-            [text], source=source, target=target, model=model, options=options, timeout=timeout
+            [text],
+            source_language=source_language,
+            target_language=target_language,
+            model=model,
+            options=options,
+            timeout=timeout,
         )
         return translated
 
@@ -80,14 +90,14 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         self,
         texts: Sequence[str],
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> list[Translation]:
         """Translate texts in one call, all or none."""
-        request = RequestBuilder(source, target, model, options).translate(texts)
+        request = RequestBuilder(source_language, target_language, model, options).translate(texts)
         if not request.texts:
             return []
         response: pb.TranslateResponse = await self._call(
@@ -99,8 +109,8 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         self,
         text: str,
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         options: Options | None = None,
         timeout: float | None = None,
@@ -110,7 +120,7 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
 
         ``ended`` is called with the whole translation, with score and counts, after the last piece.
         """
-        request = RequestBuilder(source, target, model, options).stream(text)
+        request = RequestBuilder(source_language, target_language, model, options).stream(text)
         if ended is not None and not callable(ended):
             raise wrong_type("ended", ended, "a function")
         if timeout is not None:
@@ -121,8 +131,8 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         self,
         texts: Iterable[str] | AsyncIterable[str],
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         options: Options | None = None,
         window: int | None = None,
@@ -136,7 +146,7 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         At most ``window`` texts are under way, 256 for each address where it is None. ``texts`` is
         read as far ahead as the window.
         """
-        builder = RequestBuilder(source, target, model, options)
+        builder = RequestBuilder(source_language, target_language, model, options)
         check_many(texts, window)
         work = self._work(builder, window)
         return AsyncMany(texts, work, self._open_bulk, self._explained).results()
@@ -145,15 +155,15 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         self,
         pairs: Iterable[tuple[str, str]],
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         length_penalty: float | None = None,
         token_scores: bool = False,
         timeout: float | None = None,
     ) -> list[Score]:
         """Score pairs of a sentence and its translation: how probable is each translation?"""
-        request = RequestBuilder(source, target, model, None).score(
+        request = RequestBuilder(source_language, target_language, model, None).score(
             pairs, length_penalty, token_scores
         )
         if not request.pairs:

@@ -27,10 +27,14 @@ class Client(ClientBase[grpc.Channel]):
     """Calls servers of Dragoman.
 
         with Client("localhost:50051") as client:
-            print(client.translate("Good morning.", source="en", target="pt").text)
+            found = client.translate("Good morning.", source_language="en", target_language="pt")
+            print(found.text)
 
-    Several addresses are used in turns. A call takes at most ``timeout`` seconds, retries included.
-    May be shared by threads.
+    Several addresses are used in turns, and share what ``translate_many`` has to do. Without any,
+    they are those of ``DRAGOMAN_ADDRESS``, with commas between them, or else localhost:50051. The
+    key is that of ``DRAGOMAN_KEY`` where none is given.
+
+    A call takes at most ``timeout`` seconds, retries included. May be shared by threads.
     """
 
     def __init__(
@@ -63,8 +67,8 @@ class Client(ClientBase[grpc.Channel]):
         self,
         text: str,
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         options: Options | None = None,
         timeout: float | None = None,
@@ -72,21 +76,26 @@ class Client(ClientBase[grpc.Channel]):
         """Translate a sentence, or a text of many."""
         require_text("text", text, "translate_batch takes several")
         return self.translate_batch(
-            [text], source=source, target=target, model=model, options=options, timeout=timeout
+            [text],
+            source_language=source_language,
+            target_language=target_language,
+            model=model,
+            options=options,
+            timeout=timeout,
         )[0]
 
     def translate_batch(
         self,
         texts: Sequence[str],
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         options: Options | None = None,
         timeout: float | None = None,
     ) -> list[Translation]:
         """Translate texts in one call, all or none."""
-        request = RequestBuilder(source, target, model, options).translate(texts)
+        request = RequestBuilder(source_language, target_language, model, options).translate(texts)
         if not request.texts:
             return []
         response: pb.TranslateResponse = self._call(
@@ -98,8 +107,8 @@ class Client(ClientBase[grpc.Channel]):
         self,
         text: str,
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         options: Options | None = None,
         timeout: float | None = None,
@@ -109,7 +118,7 @@ class Client(ClientBase[grpc.Channel]):
 
         ``ended`` is called with the whole translation, with score and counts, after the last piece.
         """
-        request = RequestBuilder(source, target, model, options).stream(text)
+        request = RequestBuilder(source_language, target_language, model, options).stream(text)
         if ended is not None and not callable(ended):
             raise wrong_type("ended", ended, "a function")
         if timeout is not None:
@@ -120,8 +129,8 @@ class Client(ClientBase[grpc.Channel]):
         self,
         texts: Iterable[str],
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         options: Options | None = None,
         window: int | None = None,
@@ -135,7 +144,7 @@ class Client(ClientBase[grpc.Channel]):
         At most ``window`` texts are under way, 256 for each address where it is None. ``texts`` is
         read in a thread of its own, as far ahead as the window.
         """
-        builder = RequestBuilder(source, target, model, options)
+        builder = RequestBuilder(source_language, target_language, model, options)
         check_many(texts, window)
         work = self._work(builder, window)
         return Many(texts, work, self._open_bulk, self._explain).results()
@@ -144,15 +153,15 @@ class Client(ClientBase[grpc.Channel]):
         self,
         pairs: Iterable[tuple[str, str]],
         *,
-        source: str | None = None,
-        target: str | None = None,
+        source_language: str | None = None,
+        target_language: str | None = None,
         model: str | None = None,
         length_penalty: float | None = None,
         token_scores: bool = False,
         timeout: float | None = None,
     ) -> list[Score]:
         """Score pairs of a sentence and its translation: how probable is each translation?"""
-        request = RequestBuilder(source, target, model, None).score(
+        request = RequestBuilder(source_language, target_language, model, None).score(
             pairs, length_penalty, token_scores
         )
         if not request.pairs:

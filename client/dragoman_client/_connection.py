@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 import grpc
 
 from dragoman_client._errors import ConfigurationError
+from dragoman_client._field_docs import documented
 from dragoman_client._types import require
 
 C = TypeVar("C", grpc.Channel, grpc.aio.Channel)
@@ -32,6 +33,7 @@ _CHANNEL_OPTIONS = [
 ]
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class TLS:
     """A connection that is encrypted, to a server that proves its name."""

@@ -37,8 +37,8 @@ _PAIRS = "[(sentence, translation), …]"
 class RequestBuilder:
     """Makes the requests of a call, out of what all its texts have in common."""
 
-    source: str | None
-    target: str | None
+    source_language: str | None
+    target_language: str | None
     model: str | None
     options: Options | None
 
@@ -51,11 +51,12 @@ class RequestBuilder:
             raise wrong_type("options", self.options, "Options", f"give Options({example})")
 
     def _chosen(self) -> dict[str, str]:
-        return {
-            "source_language": "" if self.source is None else self.source,
-            "target_language": "" if self.target is None else self.target,
-            "model": "" if self.model is None else self.model,
+        given = {
+            "source_language": self.source_language,
+            "target_language": self.target_language,
+            "model": self.model,
         }
+        return {name: "" if value is None else value for name, value in given.items()}
 
     def _message(self) -> pb.Options | None:
         return self.options.to_message() if self.options else None

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client._errors import ConfigurationError
+from dragoman_client._field_docs import documented
 from dragoman_client._types import (
     require,
     require_number,
@@ -12,6 +14,12 @@ from dragoman_client._types import (
     require_whole,
     wrong_type,
 )
+
+OverlongPolicy = Literal["split", "error"]
+_OVERLONG: dict[str, pb.OverlongPolicy] = {
+    "split": pb.OVERLONG_POLICY_SPLIT,
+    "error": pb.OVERLONG_POLICY_ERROR,
+}
 
 Kind = type[int] | type[float] | type[bool] | type[str]
 
@@ -36,63 +44,77 @@ _KINDS: dict[str, Kind] = {
 """Options that have the same name and type on the wire, with their types."""
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """Draw tokens instead of taking the best."""
 
     temperature: float | None = None
-    """Factor that flattens (above 1) or sharpens (below 1) the probabilities."""
+    """Factor that flattens the probabilities of tokens above 1 and sharpens them below; 1 by
+    default."""
     top_k: int | None = None
-    """Draw from this many of the most probable tokens; 0 for all."""
+    """Number of the most probable tokens to draw from; 0, the default, for all."""
     top_p: float | None = None
-    """Draw from the fewest tokens that have this much probability together."""
+    """Probability that the tokens to draw from have together: the fewest that reach it, the most
+    probable first. 1 by default."""
     seed: int | None = None
-    """Number that settles the draws: the same one repeats them, whatever else the server does."""
+    """Number that settles the draws: the same one repeats them, whatever else the server does. A
+    random one by default."""
 
     def __post_init__(self) -> None:
         _check(self, _SAMPLING_KINDS)
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How to translate. What is None is left to the server."""
 
     beam_size: int | None = None
-    """Hypotheses that the search keeps at a time; 1 is greedy search."""
+    """Hypotheses that the search keeps at a time; 1, the default, is greedy search. More are slower
+    and often better."""
     alternatives: int | None = None
-    """Translations to return of each sentence, at most ``beam_size``."""
+    """Translations to return of each sentence, best first; at most ``beam_size``."""
     length_penalty: float | None = None
-    """Exponent of the length that a log-probability is divided by to give a score."""
+    """Exponent of the length in tokens that a log-probability is divided by to give a score; 1 by
+    default. A higher one favours long translations."""
     sampling: Sampling | None = None
-    """Draw tokens instead of searching for the best."""
+    """How to draw tokens at random, instead of searching for the best ones."""
     repetition_penalty: float | None = None
-    """Factor above 1 that makes tokens less probable that have occurred already."""
+    """Factor above 1 that makes tokens less probable that have occurred already; 1, the default,
+    changes nothing."""
     no_repeat_ngram_size: int | None = None
-    """Tokens in a row that may not occur twice; 0 for no limit."""
+    """Length in tokens of sequences that may not occur twice; 0, the default, for no limit."""
     suppressed_pieces: Sequence[str] = ()
-    """Pieces of the model's vocabulary that must not occur."""
+    """Pieces of the model's vocabulary that must not occur in a translation, at most 256."""
     target_prefix: str | None = None
-    """Text that the translation begins with; for a text of one sentence."""
+    """Text that the translation is to begin with; for a text of one sentence."""
     min_tokens: int | None = None
-    """Least tokens of each translated sentence, its end token not counted."""
+    """Least tokens of each translated sentence, its end token not counted; 0 by default."""
     max_tokens: int | None = None
-    """Most tokens of each translated sentence, its end token included."""
-    split_overlong: bool | None = None
-    """False: a sentence that is longer than the model takes is an error."""
+    """Most tokens of each translated sentence, its end token included; twice those of the source,
+    and 10, by default."""
+    overlong: OverlongPolicy | None = None
+    """What to do with a sentence that is longer than the model takes: "split" it after a clause or
+    at a space, which is the default, or refuse the request with an "error"."""
     split_sentences: bool | None = None
-    """False: each line is translated in one go."""
+    """Whether texts are split into sentences, as by default; otherwise each line is translated as
+    one sentence."""
     keep_untranslatable: bool | None = None
-    """False: the model is given addresses, emoji and markup too."""
+    """Whether addresses, emoji, markup and the like come back exactly as they were, as by default;
+    otherwise the model is given them too."""
     mend: bool | None = None
-    """False: a translation that is empty, repeats itself or has other numbers is not done again."""
+    """Whether a translation that is empty, repeats itself or has other numbers than its source is
+    done again in another way, as by default; otherwise it is returned as the model wrote it."""
     replace_unknown: bool | None = None
-    """False: an unknown token of a translation is left out, and not replaced by a source word."""
+    """Whether the source word that an unknown token was made from takes its place, as by default;
+    otherwise unknown tokens are left out."""
     token_scores: bool = False
-    """Also return each token with its log-probability."""
+    """Whether to return each token with its log-probability too."""
     alignment: bool = False
-    """Also return which source tokens each target token was translated from."""
+    """Whether to return which source tokens each target token was translated from too."""
     timing: bool = False
-    """Also return where the time went."""
+    """Whether to return where the time went on the server too."""
 
     def __post_init__(self) -> None:
         if self.sampling is not None:
@@ -103,8 +125,8 @@ class Options:
             raise wrong_type("suppressed_pieces", self.suppressed_pieces, "a list of str")
         for number, piece in enumerate(self.suppressed_pieces):
             require_text(f"suppressed_pieces[{number}]", piece)
-        if self.split_overlong is not None:
-            require("split_overlong", self.split_overlong, bool, "give True or False")
+        if self.overlong is not None and self.overlong not in _OVERLONG:
+            raise ConfigurationError(f"overlong is {self.overlong!r}: it must be split or error")
         _check(self, _KINDS)
         self.to_message()
 
@@ -117,10 +139,8 @@ class Options:
             message.sampling.SetInParent()
             for name in _SAMPLING_KINDS:
                 _set(message.sampling, name, getattr(self.sampling, name))
-        if self.split_overlong is not None:
-            message.overlong = (
-                pb.OVERLONG_POLICY_SPLIT if self.split_overlong else pb.OVERLONG_POLICY_ERROR
-            )
+        if self.overlong is not None:
+            message.overlong = _OVERLONG[self.overlong]
         return message
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from enum import Enum
 
 from dragoman.v1 import translation_pb2 as pb
+from dragoman_client._field_docs import documented
 
 
 class FinishReason(Enum):
@@ -16,6 +17,7 @@ class FinishReason(Enum):
     """The translation reached its maximum length."""
 
 
+@documented
 @dataclass(frozen=True)
 class Token:
     """A token of a translation."""
@@ -26,6 +28,7 @@ class Token:
     """Natural logarithm of the token's probability."""
 
 
+@documented
 @dataclass(frozen=True)
 class Alignment:
     """Which source tokens each target token was translated from; the end token is the last."""
@@ -38,6 +41,7 @@ class Alignment:
     """For each target token, how much it looked at each source token; each row sums to 1."""
 
 
+@documented
 @dataclass(frozen=True)
 class Alternative:
     """Another translation of a sentence."""
@@ -52,6 +56,7 @@ class Alternative:
     """Why the translation ended."""
 
 
+@documented
 @dataclass(frozen=True)
 class Segment:
     """A sentence of a text, and its translation."""
@@ -78,6 +83,7 @@ class Segment:
     """Best translations of the sentence, best first; with ``Options.alternatives``."""
 
 
+@documented
 @dataclass(frozen=True)
 class Timing:
     """Where the time of a call went on the server, in seconds."""
@@ -96,6 +102,7 @@ class Timing:
     """Seconds of ``first_token`` that the encoder took."""
 
 
+@documented
 @dataclass(frozen=True)
 class Translation:
     """A text that was translated."""
@@ -123,6 +130,7 @@ class Translation:
         return self.segments[0].alternatives if len(self.segments) == 1 else ()
 
 
+@documented
 @dataclass(frozen=True)
 class Score:
     """How probable a model finds a translation."""
@@ -139,6 +147,7 @@ class Score:
     """Tokens of the translation, the end token last; with ``token_scores``."""
 
 
+@documented
 @dataclass(frozen=True)
 class Model:
     """A model that a server has loaded."""

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 from dragoman_client._errors import CallError, ConfigurationError, OverloadedError, UnavailableError
+from dragoman_client._field_docs import documented
 from dragoman_client._types import require_number, require_whole
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class Retries:
     """When calls are tried again: only where a later try can help, as with a full queue."""

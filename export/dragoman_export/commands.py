@@ -110,7 +110,16 @@ def distil(
             help="File to write the teachers' translations to; gzip if it ends with .gz.",
         ),
     ],
-    beam: Annotated[int, typer.Option(min=1, max=8, help="Beam size of each teacher.")] = 4,
+    beam: Annotated[
+        int,
+        typer.Option(
+            "--beam-size",
+            "-b",
+            min=1,
+            max=8,
+            help="Hypotheses that the search of each teacher keeps at a time.",
+        ),
+    ] = 4,
     min_chrf: Annotated[
         float,
         typer.Option(

@@ -28,11 +28,11 @@ from support.service_running import PATIENCE, Running, held, serving, settings_f
         (("translate", "a", "--file", "b"), 2, "choose one"),
         (("translate", "--resume"), 2, "--file and --output"),
         (("translate", "--stream", "--json", "a"), 2, "--stream"),
-        (("translate", "a", "--target", "ja"), 2, "dragoman models"),
+        (("translate", "a", "--target-language", "ja"), 2, "dragoman models"),
         (("translate", "a", "--model", "nobody"), 2, "dragoman models"),
-        (("translate", "a", "--beam", "-1"), 2, "beam_size"),
-        (("translate", "a", "--beam", "99"), 2, "beam_size"),
-        (("translate", "a", "--beam", "x"), 2, "see 'dragoman translate --help'"),
+        (("translate", "a", "--beam-size", "-1"), 2, "beam_size"),
+        (("translate", "a", "--beam-size", "99"), 2, "beam_size"),
+        (("translate", "a", "--beam-size", "x"), 2, "see 'dragoman translate --help'"),
         (("translate", "a", "--nope"), 2, "see 'dragoman translate --help'"),
         (("translate", "a", "--timeout", "0"), 2, "timeout"),
         (("translate", "a", "--address", "a b"), 2, "not an address"),
@@ -50,7 +50,7 @@ from support.service_running import PATIENCE, Running, held, serving, settings_f
         (("alignment", "Hello.", "--output", "picture"), 2, ".png"),
         (("alignment", "Hello.", "--output", "/nowhere/a.png"), 1, "no such directory"),
         (("score", "Hello."), 2, "TRANSLATION"),
-        (("score", "Hello.", "Olá.", "--target", "ja"), 2, "dragoman models"),
+        (("score", "Hello.", "Olá.", "--target-language", "ja"), 2, "dragoman models"),
     ],
 )
 def test_every_mistake_is_one_line_with_what_to_do(
@@ -62,7 +62,7 @@ def test_every_mistake_is_one_line_with_what_to_do(
 
 
 def test_an_error_of_all_lines_ends_the_run_at_once(at: dict[str, str]) -> None:
-    with running_dragoman("translate", "--target", "ja", environment=at) as process:
+    with running_dragoman("translate", "--target-language", "ja", environment=at) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(b"Hello.\nHello.\n")

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -43,7 +44,7 @@ def test_lines_stay_lines_byte_for_byte(at: dict[str, str], given: str, expected
 def test_json_has_an_object_a_line(at: dict[str, str]) -> None:
     given = b"Hello.\n\nGood night."
     run = dragoman(
-        *("translate", "--json", "--beam", "2", "--alternatives", "2"),
+        *("translate", "--json", "--beam-size", "2", "--alternatives", "2"),
         given=given,
         environment=at,
     )
@@ -108,7 +109,7 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_output(
     unbroken = dragoman(*asked, "--output", tmp_path / "unbroken", environment=at)
     assert unbroken.returncode == 0
     output.write_text("from before")
-    with running_dragoman(*asked, "--output", output, environment=at) as process:
+    with running_dragoman(*asked, "--output", output, "--overwrite", environment=at) as process:
         wait_until(lambda: partial.exists() and partial.stat().st_size > 500, "some lines")
         with held(running.engine):  # so that it is killed before it is done
             process.kill()
@@ -117,7 +118,7 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_output(
     done = partial.read_bytes()
     assert 0 < len(done) < len((tmp_path / "unbroken").read_bytes())
     partial.write_bytes(done[:-3])  # a line that is not whole, as after a crash
-    refused = dragoman(*asked, "--beam", "2", "--output", output, "--resume", environment=at)
+    refused = dragoman(*asked, "--beam-size", "2", "--output", output, "--resume", environment=at)
     assert "other options" in error_of(refused, 2)
     other = write_lines(tmp_path / "other", 401)
     refused = dragoman(
@@ -209,7 +210,11 @@ def test_ctrl_c_of_a_file_can_be_resumed(
         wait_until(lambda: partial.exists() and partial.stat().st_size > 200, "some lines")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
-        assert process.stderr.read() == b""
+        said = process.stderr.read().decode()
+    assert re.fullmatch(
+        r"dragoman: stopped after \d+ lines: the same command with --resume goes on after them\n",
+        said,
+    )
     assert not output.exists()
     resumed = dragoman(*asked, "--resume", environment=at)
     assert resumed.returncode == 0

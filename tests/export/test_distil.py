@@ -165,12 +165,12 @@ def test_the_command_takes_languages(imported: Path, tmp_path: Path) -> None:
         "--output",
         tmp_path / "out",
     )
-    run = dragoman("distil", imported, "--beam", "1", *asked)
+    run = dragoman("distil", imported, "--beam-size", "1", *asked)
     assert run.returncode == 2
     assert "choose one with --source-language" in run.stderr
     assert not (tmp_path / "out").exists()
     languages = ("--source-language", "en", "--target-language", "pt")
-    run = dragoman("distil", imported, "--beam", "1", *asked, *languages)
+    run = dragoman("distil", imported, "--beam-size", "1", *asked, *languages)
     assert run.returncode == 0, run.stderr
     assert len((tmp_path / "out").read_text().splitlines()) == 1
 

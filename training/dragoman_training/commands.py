@@ -107,7 +107,15 @@ def evaluate(
     checkpoint: CheckpointArgument,
     source: Annotated[Path, typer.Option(help="Sentences to translate, one a line; may be gzip.")],
     reference: Annotated[Path, typer.Option(help="Their right translations.")],
-    beam: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy search.")] = 1,
+    beam: Annotated[
+        int,
+        typer.Option(
+            "--beam-size",
+            "-b",
+            min=1,
+            help="Hypotheses that the search keeps at a time; 1 is greedy search.",
+        ),
+    ] = 1,
     length_penalty: Annotated[
         float, typer.Option(min=0.0, max=10.0, help="Scores are divided by length to this power.")
     ] = 1.0,
@@ -130,7 +138,7 @@ def evaluate(
     """Translate a test set and measure BLEU and chrF against its references.
 
     Example: dragoman evaluate runs/reverse --source runs/reverse/data/toy/test.source
-    --reference runs/reverse/data/toy/test.target --beam 4
+    --reference runs/reverse/data/toy/test.target --beam-size 4
     """
     import json
     import time
@@ -267,7 +275,15 @@ def attention(
         int | None,
         typer.Option(min=1, help="Attention head, from 1.  \\[default: the mean of all]"),
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Beam size; 1 is greedy search.")] = 1,
+    beam: Annotated[
+        int,
+        typer.Option(
+            "--beam-size",
+            "-b",
+            min=1,
+            help="Hypotheses that the search keeps at a time; 1 is greedy search.",
+        ),
+    ] = 1,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to draw, as PNG and SVG.")
     ] = Path("attention.png"),

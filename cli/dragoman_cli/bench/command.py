@@ -10,8 +10,8 @@ import typer
 from dragoman_cli.endpoint_options import ModelOptions, ServerOptions
 from dragoman_cli.grouped_options import grouped
 from dragoman_cli.main import INTERRUPTED
+from dragoman_cli.translation_options import SearchOptions
 from dragoman_client._errors import ConfigurationError
-from dragoman_client._options import Options
 
 if TYPE_CHECKING:  # what it needs is imported when it is called
     from dragoman_cli.bench.run import Run
@@ -102,19 +102,6 @@ def bench(
             help="Share of the calls that are streamed, 0 to 1: only they show the first token.",
         ),
     ] = 0.1,
-    beam: Annotated[
-        int | None,
-        typer.Option(
-            "--beam",
-            "-b",
-            rich_help_panel=_WHAT,
-            help="Hypotheses that the search keeps; 1 is greedy search.",
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_WHAT, help="Most tokens of each translated sentence."),
-    ] = None,
     seed: Annotated[
         int,
         typer.Option(
@@ -130,6 +117,7 @@ def bench(
         typer.Option(rich_help_panel=_SHOWN, help="Picture to draw: PNG, SVG or PDF, by its name."),
     ] = None,
     *,
+    how: SearchOptions,
     which: ModelOptions,
     server: ServerOptions,
 ) -> None:
@@ -175,8 +163,7 @@ def bench(
     )
     if plot:
         check_picture(plot)
-    options = Options(beam_size=beam, max_tokens=max_tokens)
-    asked: dict[str, Any] = {**which.asked(), "options": options}
+    asked: dict[str, Any] = {**which.asked(), "options": how.options()}
     texts = lines_of(file) if file else everyday_sentences(seed)
     with server.connected() as client:
         # What is wrong with all calls is said at once, and not counted a thousand times.

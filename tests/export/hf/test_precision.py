@@ -83,7 +83,9 @@ def test_an_imported_model_says_the_same(
     assert manifest.quality["token_agreement"] >= 0.99
     settings = settings_for(tmp_path / "bundle", engine=few_rows(8))
     with serving(settings) as running, Client(running.server.address) as client:
-        found = client.translate_batch(SOURCES, source="en", target="pt", options=PLAIN)
+        found = client.translate_batch(
+            SOURCES, source_language="en", target_language="pt", options=PLAIN
+        )
     assert [each.text for each in found] == REFERENCES
 
 

@@ -75,10 +75,12 @@ def test_the_languages_of_a_request_pick_the_tokens(
     )
     with Client(running.server.address) as client:
         found = client.translate_batch(
-            TEXTS, source=source, target=target, model=name, options=plain
+            TEXTS, source_language=source, target_language=target, model=name, options=plain
         )
         assert [each.text for each in found] == expected
-        stream = client.stream(TEXTS[0], source=source, target=target, model=name, options=plain)
+        stream = client.stream(
+            TEXTS[0], source_language=source, target_language=target, model=name, options=plain
+        )
         assert "".join(stream) == expected[0]
 
 
@@ -104,7 +106,7 @@ def test_distil_writes_what_the_server_translates(
     )
     with Client(running.server.address) as client:
         found = client.translate_batch(
-            TEXTS, source=source, target=target, model=name, options=plain
+            TEXTS, source_language=source, target_language=target, model=name, options=plain
         )
     assert lines == [each.text for each in found]
     assert len(set(lines)) > 4

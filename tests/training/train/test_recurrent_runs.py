@@ -86,7 +86,9 @@ def test_both_learn_and_attention_learns_more(runs: dict[str, Path]) -> None:
         assert losses(run)[-1] < 0.6 * losses(run)[0]
         config = json.loads((run / "final" / "config.json").read_text())
         assert len(config["steps"]) == 2  # averaged
-    exact = {attention: figures(run, "--beam", "3")["exact"] for attention, run in runs.items()}
+    exact = {
+        attention: figures(run, "--beam-size", "3")["exact"] for attention, run in runs.items()
+    }
     assert exact["additive"] > 80
     assert exact["additive"] > exact["none"] + 10
 
@@ -201,7 +203,7 @@ def test_the_comparison_has_a_table_and_pictures(runs: dict[str, Path], tmp_path
     lengths = [len(line.split()) for line in (toy / "test.source").read_text().splitlines()]
     assert f"BLEU, 6 words ({lengths.count(6)} sentences)" in rows
     for (attention, run), whole in zip(runs.items(), rows["BLEU"], strict=True):
-        assert float(whole.split(" ± ")[0]) == round(figures(run, "--beam", "2")["bleu"], 1)
+        assert float(whole.split(" ± ")[0]) == round(figures(run, "--beam-size", "2")["bleu"], 1)
         model = Checkpoint.load(run / "final").build_model()
         count = f"{sum(p.numel() for p in model.parameters()):,}"
         assert rows["parameters"][list(runs).index(attention)] == count

@@ -37,7 +37,7 @@ def test_reaches_99_percent_exact(run: Path) -> None:
     toy = run / "data" / "toy"
     files = ("--source", toy / "test.source", "--reference", toy / "test.target")
     for beam in ("1", "4"):
-        figures = json.loads(stdout_of("evaluate", run, *files, "--beam", beam, "--json"))
+        figures = json.loads(stdout_of("evaluate", run, *files, "--beam-size", beam, "--json"))
         assert figures["sentences"] == 1000
         assert figures["exact"] >= 99.0
 

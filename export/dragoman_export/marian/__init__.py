@@ -1,0 +1,1 @@
+"""Models of Marian, Bergamot and Firefox, read without Marian."""

@@ -23,7 +23,6 @@ from support.argos_models import (
     MARIAN,
     OPENNMT,
     Kind,
-    PlainTransformer,
     aliased,
     as_floats,
     save_package,
@@ -31,6 +30,7 @@ from support.argos_models import (
     stored_as,
     tokens_of,
 )
+from support.argos_plain import PlainTransformer
 from support.bundles import ignore
 from support.engine_bundles import one_lane, running
 

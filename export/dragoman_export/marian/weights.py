@@ -6,7 +6,6 @@ here; the rest is a matter of names.
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,8 +22,10 @@ OUTPUT, OUTPUT_BIAS = "decoder_ff_logit_out_W", "decoder_ff_logit_out_b"
 ACTIVATION_MULTIPLIER = "_QuantMultA"
 """How the name of the multiplier ends that makes the input of a product whole."""
 
+Pairs = Iterator[tuple[str, tuple[str, ...]]]
 
-def paired_names(settings: TransformerSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
+
+def paired_names(settings: TransformerSettings) -> Pairs:
     """Yield our name of each weight of all layers, and their name of it, or of its two halves."""
     for number in range(settings.encoder_layers):
         ours, theirs = f"encoder.{number}", f"encoder_l{number + 1}"
@@ -48,9 +49,6 @@ def paired_names(settings: TransformerSettings) -> Iterator[tuple[str, tuple[str
         for side in ("encoder", "decoder"):
             for our_part, their_part in (("weight", "scale"), ("bias", "bias")):
                 yield f"{side}_norm.{our_part}", (f"{side}_top_ln_{their_part}",)
-
-
-Pairs = Iterator[tuple[str, tuple[str, ...]]]
 
 
 def _linear(ours: str, theirs: str, *letters: str) -> Pairs:
@@ -141,17 +139,11 @@ def _check_size(architecture: Architecture, weights: Mapping[str, Floats]) -> No
     each = 2 * width * wide + 4 * width * width
     needed = (settings.encoder_layers + settings.decoder_layers) * each
     needed += architecture.target_vocabulary * width
+    if architecture.source_table != architecture.target_table:
+        needed += architecture.source_vocabulary * width
     there = sum(values.size for values in weights.values())
     if needed > there:
         raise ExportError(
             f"the model's configuration takes at least {needed:,} weights, and its file has "
             f"{there:,}"
         )
-
-
-def floats(weights: Mapping[str, Floats]) -> Mapping[str, Floats]:
-    """Return weights whose values are all finite, as they are; others raise ``ExportError``."""
-    for name, values in weights.items():
-        if not np.isfinite(values).all():
-            raise ExportError(f"{name} has what is not a number")
-    return weights

@@ -14,7 +14,7 @@ from onnx import helper
 from dragoman_server.bundle.graph_io import DECODER
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.errors import BundleError, ServerError
-from dragoman_server.runtime.company_check import alignments_depend_on_company
+from dragoman_server.runtime.checks.company import alignments_depend_on_company
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from support.bundles import trained_bundle
 from support.command import dragoman

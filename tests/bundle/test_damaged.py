@@ -19,7 +19,7 @@ from dragoman_server.bundle.external_data import external_files
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.errors import BundleError
-from dragoman_server.runtime.golden_check import replay
+from dragoman_server.runtime.checks.golden import replay
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.files import staged_directory
 from support.bundles import export, seeded_model, trained_bundle

@@ -28,7 +28,7 @@ from dragoman_server.bundle.reading import UncheckedBundle, read_bundle
 from dragoman_server.bundle.shortlist import Shortlist
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.arrays import Floats, Ints
-from dragoman_server.runtime.golden_check import replay
+from dragoman_server.runtime.checks.golden import replay
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import encode, greedy
 from dragoman_server.runtime.results import StepResult

@@ -4,7 +4,7 @@ from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.engine.core import Options, Sentence
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.translator import Translator
-from dragoman_server.runtime.golden_check import replay
+from dragoman_server.runtime.checks.golden import replay
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.data.tokenizer import TokenizerPair
 from support import MODEL

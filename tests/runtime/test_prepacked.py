@@ -75,7 +75,7 @@ def test_another_cpu_or_onnxruntime_has_another_place(
     places = {entry_of(bundle, tmp_path)}
     monkeypatch.setattr(prepacked, "_cpu", lambda: "another")
     places.add(entry_of(bundle, tmp_path))
-    monkeypatch.setattr(prepacked.ort, "__version__", "0")
+    monkeypatch.setattr("onnxruntime.__version__", "0")
     places.add(entry_of(bundle, tmp_path))
     assert len(places) == 3
 

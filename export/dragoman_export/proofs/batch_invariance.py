@@ -13,7 +13,7 @@ from dragoman_export.proofs.ops import dependent_nodes
 from dragoman_server.bundle.graph_io import DECODER, ENCODER
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.runtime.arrays import Ints
-from dragoman_server.runtime.company_check import RowBits, row_bits
+from dragoman_server.runtime.checks.company import RowBits, row_bits
 from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.results import StepResult
 

@@ -1,6 +1,6 @@
 """Golden decodings: what the graphs gave for some sentences when a bundle was verified.
 
-The exporter writes them, and whoever loads the bundle replays them (``runtime.golden_check``).
+The exporter writes them, and whoever loads the bundle replays them (``runtime.checks.golden``).
 """
 
 import json

@@ -43,8 +43,8 @@ def verify(
     """
     from dragoman_server.bundle.reading import read_bundle
     from dragoman_server.errors import BundleError
+    from dragoman_server.runtime.checks.machine import check_machine
     from dragoman_server.runtime.graphs import Graphs, GraphSettings
-    from dragoman_server.runtime.machine_check import check_machine
 
     checked = read_bundle(bundle)
     try:

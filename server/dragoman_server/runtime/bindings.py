@@ -11,7 +11,7 @@ import onnxruntime as ort
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.runtime.adjustments import NO_ADJUSTMENTS, Adjustments
 from dragoman_server.runtime.arrays import Ints
-from dragoman_server.runtime.checks import check_range
+from dragoman_server.runtime.checks.bounds import check_range
 from dragoman_server.runtime.results import StepResult
 
 _BY_ROW: dict[str, type[np.generic]] = {

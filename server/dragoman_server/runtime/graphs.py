@@ -22,7 +22,7 @@ from dragoman_server.runtime.adjustments import NO_ADJUSTMENTS, Adjustments
 from dragoman_server.runtime.arrays import Floats, Ints
 from dragoman_server.runtime.bindings import BoundStep, StepInputs, bind_memory, bind_values
 from dragoman_server.runtime.buffers import Buffer, Caches
-from dragoman_server.runtime.checks import check_range
+from dragoman_server.runtime.checks.bounds import check_range
 from dragoman_server.runtime.limits import PROVIDERS
 from dragoman_server.runtime.output_columns import RowShortlists
 from dragoman_server.runtime.results import EncodeResult, ResultMemory, StepResult

@@ -17,7 +17,7 @@ from dragoman_server.bundle.graph_io import (
 )
 from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.errors import BundleError
-from dragoman_server.runtime.checks import check_caches
+from dragoman_server.runtime.checks.bounds import check_caches
 from dragoman_server.runtime.limits import PROVIDERS
 from dragoman_server.runtime.output_weights import OutputWeights
 

@@ -16,7 +16,7 @@ from dragoman_server.engine.front import EngineClosedError
 from dragoman_server.engine.scheduler import QueueFullError
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.workers.engine import WorkerEngine
-from dragoman_server.runtime.machine_check import MachineCheck, check_machine
+from dragoman_server.runtime.checks.machine import MachineCheck, check_machine
 from dragoman_server.service.admission import BULK, INTERACTIVE, Admission
 from dragoman_server.service.errors import CallError, UnavailableError, engine_stopped
 from dragoman_server.service.work import Work

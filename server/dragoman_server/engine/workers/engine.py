@@ -25,7 +25,7 @@ from dragoman_server.engine.workers.opening import Opened
 from dragoman_server.engine.workers.quarantine import Quarantine
 from dragoman_server.engine.workers.reruns import Reruns
 from dragoman_server.engine.workers.starting import Delays, cache_of, openings_for, start_all
-from dragoman_server.runtime.machine_check import MachineCheck
+from dragoman_server.runtime.checks.machine import MachineCheck
 
 log = logging.getLogger(__name__)
 

@@ -38,8 +38,8 @@ from dragoman_server.engine.workers.messages import (
 )
 from dragoman_server.engine.workers.opening import Opened, Opening
 from dragoman_server.errors import BundleError
+from dragoman_server.runtime.checks.machine import check_machine
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_server.runtime.machine_check import check_machine
 from dragoman_server.runtime.prepacked import write_entry
 from dragoman_server.traces import trace_of
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from dragoman_server.bundle.reading import Bundle
-from dragoman_server.runtime.company_check import alignments_depend_on_company
-from dragoman_server.runtime.golden_check import replay
+from dragoman_server.runtime.checks.company import alignments_depend_on_company
+from dragoman_server.runtime.checks.golden import replay
 from dragoman_server.runtime.graphs import Graphs
 
 

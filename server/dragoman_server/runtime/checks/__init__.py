@@ -1,0 +1,1 @@
+"""What is checked before graphs are trusted, and of what they are given."""

@@ -35,6 +35,7 @@ def test_other_memory_is_there_where_it_is_written() -> None:
 def test_arrays_are_as_they_were_asked_for() -> None:
     for touched in (True, False):
         array = zeros((3, 5, 7000), np.float32, touched=touched)
-        assert (array.shape, array.dtype) == ((3, 5, 7000), np.float32)
+        assert array.shape == (3, 5, 7000)
+        assert array.dtype == np.float32
         array += 1.0
         assert array.sum() == array.size

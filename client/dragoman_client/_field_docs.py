@@ -18,7 +18,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
     try:
         (tree,) = ast.parse(dedent(inspect.getsource(kind))).body
-    except (OSError, SyntaxError):
+    except (OSError, SyntaxError, TypeError):
         return {}
     found = {}
     for node, after in pairwise(tree.body if isinstance(tree, ast.ClassDef) else []):

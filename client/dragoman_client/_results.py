@@ -3,9 +3,15 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client._field_docs import documented
+
+if TYPE_CHECKING:
+    Span = slice[int, int, None]  # at run time, only since Python 3.14
+else:
+    Span = slice
 
 
 class FinishReason(Enum):
@@ -61,10 +67,11 @@ class Alternative:
 class Segment:
     """A sentence of a text, and its translation."""
 
-    source: slice
-    """Where the sentence stands in the text, in characters."""
-    target: slice
-    """Where the sentence's translation stands in the translated text, in characters."""
+    source: Span
+    """Where the sentence stands in the text, in characters: a slice, as ``text[segment.source]``
+    wants it."""
+    target: Span
+    """Where the sentence's translation stands in the translated text, in characters: a slice."""
     score: float
     """Log-probability of the translation divided by its length; nearer to 0 is better."""
     log_prob: float

@@ -248,6 +248,8 @@ def plot(
     """Draw the curves of a run: perplexity, BLEU and chrF, learning rate, speed.
 
     Works while the run goes on, too.
+
+    Example: dragoman plot runs/my
     """
     from dragoman_training.errors import CheckpointError
     from dragoman_training.report.logs import read_metrics

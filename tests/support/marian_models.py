@@ -122,7 +122,10 @@ class MarianModel:
         found: dict[str, Floats] = {}
 
         def matrix(name: str, rows: int, columns: int, spread: float) -> None:
-            values = rng.normal(0, spread * self.scale, (rows, columns)).astype(np.float32)
+            values = rng.normal(0, spread * self.scale, (rows, columns))
+            # Of a product some outputs, and of a table some tokens, are far smaller than others.
+            values *= rng.uniform(0.4, 1.0, (rows, 1) if "Wemb" in name else (1, columns))
+            values = values.astype(np.float32)
             if self.is_quantized:
                 multiplier = multiplier_of(values)
                 values = np.rint(values * multiplier) / np.float32(multiplier)

@@ -9,12 +9,16 @@ from typing import Any
 
 from dragoman_export.bundle_files import finish, write_unverified
 from dragoman_export.errors import ExportError
+from dragoman_export.graphs.calibration import largest_inputs
+from dragoman_export.graphs.precision import Quantization
+from dragoman_export.graphs.weights import weights_for_graphs
 from dragoman_export.progress import Watch
 from dragoman_export.proofs.against_torch import RAGGED_ROWS, check_against_model
 from dragoman_export.proofs.batch_invariance import check_batch_invariance
 from dragoman_export.proofs.golden import golden_decodings
 from dragoman_export.proofs.quality import (
     TextQuality,
+    Translations,
     check_quality,
     compare_quality,
     translate_ids,
@@ -32,13 +36,12 @@ from dragoman_server.bundle.golden import GOLDEN
 from dragoman_server.bundle.manifest import PRECISIONS
 from dragoman_server.bundle.reading import Bundle, RunnableBundle, UncheckedBundle, read_bundle
 from dragoman_server.bundle.shortlist import Shortlist
+from dragoman_server.engine.settings import available_cores
 from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_training.files import staged_directory
 
-_ROWS = 64
-"""Sentences that are decoded at once when golden decodings are made."""
-_COMPARED = 20
-"""Number of sentences, and of random batches of them, that are compared bit by bit."""
+_COMPARED = 10
+"""Sentences that are decoded alone and in batches, and compared bit by bit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,35 +100,43 @@ def export_bundle(
         plain = staging if settings.precision == "float32" else Path(scratch)
         watch("writing graphs", 0, 1)
         float32 = replace(settings, precision="float32", keep_float32=())
-        reference = bundle = _write(origin, plain, float32, [])
-        graphs = Graphs(reference, GraphSettings(rows=RAGGED_ROWS))
-        error = check_against_model(graphs, origin.model, watch)
+        reference = bundle = _write(origin, plain, float32)
+        proved = graphs = _opened(reference)
+        measured: dict[str, Any] = {
+            "float32_log_prob_error": check_against_model(graphs, origin.model, watch)
+        }
+        in_float32: Translations = {}
+        if sample is not None:
+            texts = _texts(origin, settings, sample)
+            in_float32 = translate_ids(reference, texts, origin.start, watch)
         if settings.precision != "float32":
-            watch("calibrating", 0, 1)
-            calibration = calibration_ids(origin, sample)
             shortlist = origin.shortlist if settings.precision == "int8" else None
             if lexicon is not None:
                 shortlist = learn_shortlist(origin, lexicon, watch)
-            bundle = _write(origin, staging, settings, calibration, shortlist)
-        measured: dict[str, Any] = {"float32_log_prob_error": error}
-        quality = _measure(origin, reference, bundle, sample, watch)
-        if quality is not None:
-            check_quality(bundle.manifest, quality)
-            measured |= asdict(quality)
+            watch("calibrating", 0, 1)
+            quantization = _quantization(origin, settings, sample, in_float32)
+            bundle = _write(origin, staging, settings, quantization, shortlist)
+            graphs = _opened(bundle)
+        if sample is not None:
+            measured |= asdict(_measure(origin, bundle, sample, in_float32, watch))
         bundle = replace(bundle, manifest=replace(bundle.manifest, quality=measured))
         sources = golden_sources(origin, bundle.manifest, sample)
         if settings.precision != "float16":
             watch("comparing sentences alone and in batches", 0, 1)
-            graphs = Graphs(bundle, GraphSettings(rows=RAGGED_ROWS))
             check_batch_invariance(
-                graphs, sources[:_COMPARED], batches=_COMPARED, directory=staging
+                graphs, sources[:_COMPARED], batches=2 * _COMPARED, directory=staging
             )
+        watch("decoding golden sentences", 0, 1)
         # float16 decodes differently on a CPU and on a GPU: float32 is what both are near.
-        decider = reference if settings.precision == "float16" else bundle
-        graphs = Graphs(decider, GraphSettings(rows=_ROWS))
-        finish(bundle, golden_decodings(graphs, sources, start=origin.start))
+        decider = proved if settings.precision == "float16" else graphs
+        finish(bundle, golden_decodings(decider, sources, start=origin.start))
         checked = read_bundle(staging)
     return replace(checked, path=path)
+
+
+def _opened(bundle: RunnableBundle) -> Graphs:
+    """Return a bundle's graphs to prove things with: opening them takes seconds."""
+    return Graphs(bundle, GraphSettings(rows=RAGGED_ROWS, threads=available_cores()))
 
 
 def _may_go_unmeasured(origin: Origin, precision: str) -> bool:
@@ -159,7 +170,7 @@ def _write(
     origin: Origin,
     directory: Path,
     settings: ExportSettings,
-    calibration: Sequence[Sequence[int]],
+    quantization: Quantization | None = None,
     shortlist: Shortlist | None = None,
 ) -> UncheckedBundle:
     """Write graphs, weights and tokenizers; the manifest is not on disk yet."""
@@ -167,11 +178,10 @@ def _write(
         origin.model,
         directory,
         settings.precision,
-        calibration=calibration,
         keep_float32=settings.keep_float32,
         ends=origin.ends,
         shortlist=shortlist,
-        quantization=origin.quantization,
+        quantization=quantization,
         files=origin.files,
         facts={
             "name": settings.name,
@@ -187,28 +197,47 @@ def _write(
     )
 
 
+def _texts(origin: Origin, settings: ExportSettings, sample: ParallelSample) -> list[Sequence[int]]:
+    """Return what is translated in float32: text to measure on, and to calibrate with."""
+    is_int8 = settings.precision == "int8"
+    return [*origin.encode(sample.sources), *(calibration_ids(origin, sample) if is_int8 else ())]
+
+
+def _quantization(
+    origin: Origin,
+    settings: ExportSettings,
+    sample: ParallelSample | None,
+    in_float32: Translations,
+) -> Quantization | None:
+    """Return the scales of int8: as the model came, or as its translations of text call for."""
+    known = origin.quantization or Quantization({}, {})
+    if settings.precision != "int8" or known.highest:
+        return known
+    sources = [source for source in calibration_ids(origin, sample) if source]
+    translations = [in_float32[tuple(source)] for source in sources]
+    weights = weights_for_graphs(origin.model)
+    highest = largest_inputs(origin.model, weights, sources, origin.ends, translations)
+    return replace(known, highest=highest)
+
+
 def _measure(
     origin: Origin,
-    reference: RunnableBundle,
     bundle: RunnableBundle,
-    sample: ParallelSample | None,
+    sample: ParallelSample,
+    in_float32: Translations,
     watch: Watch,
-) -> TextQuality | None:
-    """Translate the sample with both bundles, and compare; None if there is no sample."""
-    if sample is None:
-        return None
+) -> TextQuality:
+    """Translate the sample, and compare it with what float32 makes of it."""
     sources = origin.encode(sample.sources)
-    decoded: dict[str, list[tuple[int, ...]]] = {}
-    for each in (reference, bundle):
-        precision = each.manifest.precision
-        if precision not in decoded:
-            decoded[precision] = translate_ids(
-                each, sources, origin.start, f"translating in {precision}", watch
-            )
-    return compare_quality(
-        decoded[bundle.manifest.precision],
-        decoded[reference.manifest.precision],
+    ours = in_float32
+    if bundle.manifest.precision != "float32":
+        ours = translate_ids(bundle, sources, origin.start, watch)
+    quality = compare_quality(
+        [ours[tuple(source)] for source in sources],
+        [in_float32[tuple(source)] for source in sources],
         sample.references,
         origin.target.decode,
         origin.measured_language,
     )
+    check_quality(bundle.manifest, quality)
+    return quality

@@ -45,12 +45,12 @@ def import_hf(
             "\\[default: all target languages that the model has]",
         ),
     ] = None,
-    max_length: Annotated[
+    max_tokens: Annotated[
         int | None,
         typer.Option(
             min=2,
-            help="Most tokens of a sentence. The server takes memory for as many.  "
-            "\\[default: what the model takes, but at most 512]",
+            help="Most tokens of a sentence. The server takes memory for as many, and splits what "
+            "is longer.  \\[default: what the model takes, but at most 256]",
         ),
     ] = None,
     name: NameOption = None,
@@ -98,7 +98,7 @@ def import_hf(
         languages = ImportSettings(
             source_languages=tuple(source_language or ()),
             target_languages=tuple(target_language or ()),
-            max_length=max_length,
+            max_length=max_tokens,
         )
     except ValueError as error:
         raise ExportError(str(error)) from None

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dragoman_export.graphs.weights import ModelWeights
 from dragoman_training.data.batch import pad, pad_sources
+from dragoman_training.models.layout import Layout
 from dragoman_training.models.transformer import Transformer
 from dragoman_training.translate.search import OURS, Ends, default_limit, greedy_search
 
@@ -23,25 +24,44 @@ def largest_inputs(
     weights: ModelWeights,
     sources: Sequence[Sequence[int]],
     ends: Ends = OURS,
+    translations: Sequence[Sequence[int]] | None = None,
 ) -> dict[str, float]:
     """Return the largest input of each product, by the product's name.
 
-    It is found on the model's own greedy translations of the sources.
+    It is found on the model's own greedy translations of the sources, which are searched for unless
+    they are given.
     """
     model.eval()
     cpu = torch.device("cpu")
-    limit = model.settings.max_length - len(ends.start)
     seen: dict[str, float] = {}
-    ordered = sorted((source for source in sources if source), key=len)
+    ordered = sorted((n for n in range(len(sources)) if sources[n]), key=lambda n: len(sources[n]))
     for at in range(0, len(ordered), _BATCH_SENTENCES):
-        batch = ordered[at : at + _BATCH_SENTENCES]
-        limits = [default_limit(len(source), limit) for source in batch]
+        numbers = ordered[at : at + _BATCH_SENTENCES]
+        batch = [sources[n] for n in numbers]
         source = pad_sources(batch, cpu, ends.end if ends.ends_source else None)
-        found = greedy_search(model, *source, limits, ends=ends)
-        inputs = [[ends.begin, *ends.start, *hypothesis.ids] for hypothesis in found]
+        if translations is None:
+            limit = model.settings.max_length - len(ends.start)
+            limits = [default_limit(len(source), limit) for source in batch]
+            found = [each.ids for each in greedy_search(model, *source, limits, ends=ends)]
+        else:
+            found = [tuple(translations[n]) for n in numbers]
+        inputs = [[ends.begin, *ends.start, *ids] for ids in found]
+        layout = Layout.of(torch.tensor([len(line) for line in inputs]))
         with _watching(weights, seen):
-            model(*source, pad(inputs), torch.tensor([len(line) for line in inputs]))
+            memory = model.encode(*source)
+            vectors_ND = model.decode(layout.pack(pad(inputs)), layout, memory)
+        # The projection itself would take longer than all the rest.
+        _note(seen, weights.projection.name, vectors_ND)
     return seen
+
+
+def _note(seen: dict[str, float], name: str, values: Tensor) -> None:
+    """Keep how large the input of a product becomes."""
+    above = max(1, int(values.numel() * (1 - SHARE)))
+    flat = values.abs().flatten()
+    larger = flat[flat > seen.get(name, 0.0)]  # to sort them all would take longer than the model
+    if larger.numel() >= above:
+        seen[name] = float(larger.topk(above).values[-1])
 
 
 @contextmanager
@@ -50,9 +70,7 @@ def _watching(weights: ModelWeights, seen: dict[str, float]) -> Iterator[None]:
 
     def watch(name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            values = inputs[0].abs().flatten()
-            above = max(1, int(values.numel() * (1 - SHARE)))
-            seen[name] = max(seen.get(name, 0.0), float(values.topk(above).values[-1]))
+            _note(seen, name, inputs[0])
 
         return hook
 

@@ -12,9 +12,10 @@ from dragoman_training.models.settings import TransformerSettings
 
 MARIAN, M2M100 = "marian", "m2m_100"
 CLASSES = {MARIAN: "MarianMTModel", M2M100: "M2M100ForConditionalGeneration"}
-DEFAULT_MAX_LENGTH = 512
-"""Most tokens of a sentence that a bundle takes, unless told otherwise. Memory for them is taken at
-the start, and M2M-100's 1,024 would mostly lie empty."""
+DEFAULT_MAX_LENGTH = 256
+"""Most tokens of a sentence that a bundle takes, unless told otherwise: some 180 words, of which
+hardly any sentence has as many. Memory for them is taken at the start, and OPUS-MT's 512 or
+M2M-100's 1,024 would mostly lie empty."""
 
 _SIZES = {
     "max_position_embeddings": 1024,

@@ -25,7 +25,7 @@ class ImportSettings:
     target_languages: Sequence[str] = ()
     """Tags of the languages to translate into; if empty, all that the model has."""
     max_length: int | None = None
-    """Most tokens of a sentence; if None, what the model takes, but at most 512."""
+    """Most tokens of a sentence; if None, what the model takes, but at most 256."""
 
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < 2:

@@ -1,6 +1,7 @@
 """What a bundle's graphs make of text, beside the model in float32."""
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dragoman_export.errors import VerificationError
@@ -9,10 +10,7 @@ from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import Sentence
 from dragoman_server.engine.settings import EngineSettings
-from dragoman_server.engine.translator import Translator
-from dragoman_server.runtime.graphs import Graphs, GraphSettings
-from dragoman_server.runtime.reference_search import greedy
-from dragoman_server.runtime.scoring import default_limit
+from dragoman_server.engine.translator import Pending, Translator
 from dragoman_training.data.tokenizer import END
 from dragoman_training.translate.evaluation import measure
 
@@ -20,8 +18,13 @@ MAX_BLEU_LOST = 0.3
 """Most BLEU that a bundle may lose against float32."""
 MIN_AGREEMENT = 0.99
 """Smallest share of tokens that float16 must have in common with float32."""
-_ROWS = 64
+Translations = dict[tuple[int, ...], tuple[int, ...]]
+"""Translation of each source, both as ids."""
+
+_ROWS = 32
 """Sentences that are decoded at once."""
+_REQUEST, _REQUESTS = 16, 6
+"""Sentences of a request, and requests that wait while others are decoded."""
 
 
 @dataclass(frozen=True)
@@ -47,54 +50,27 @@ class TextQuality:
 
 
 def translate_ids(
-    bundle: RunnableBundle,
-    sources: Sequence[Sequence[int]],
-    start: Sequence[int],
-    stage: str,
-    watch: Watch,
-) -> list[tuple[int, ...]]:
-    """Translate greedily: return the ids of each sentence's translation."""
-    if bundle.shortlist is None:
-        return _by_reference(bundle, sources, start, lambda n: watch(stage, n, len(sources)))
-    return _by_engine(bundle, sources, start, lambda n: watch(stage, n, len(sources)))
-
-
-def _by_reference(
-    bundle: RunnableBundle,
-    sources: Sequence[Sequence[int]],
-    start: Sequence[int],
-    translated: Callable[[int], None],
-) -> list[tuple[int, ...]]:
-    """Translate with the plain search, sentences of like length together."""
-    graphs = Graphs(bundle, GraphSettings(rows=_ROWS))
-    max_tokens = graphs.manifest.max_target_tokens - len(start)
-    order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
-    decoded: list[tuple[int, ...]] = [()] * len(sources)
-    for at in range(0, len(order), _ROWS):
-        numbers = order[at : at + _ROWS]
-        batch = [sources[n] for n in numbers]
-        limits = [default_limit(len(s), max_tokens) for s in batch]
-        found = greedy(graphs, batch, limits, start=start)
-        for number, each in zip(numbers, found, strict=True):
-            decoded[number] = each.ids
-        translated(at + len(numbers))
-    return decoded
-
-
-def _by_engine(
-    bundle: RunnableBundle,
-    sources: Sequence[Sequence[int]],
-    start: Sequence[int],
-    translated: Callable[[int], None],
-) -> list[tuple[int, ...]]:
-    """Translate with the engine, which knows shortlists as the plain search does not."""
-    decoded: list[tuple[int, ...]] = []
-    with Translator(bundle, EngineSettings(rows=_ROWS, lanes=1)) as translator:
-        for at in range(0, len(sources), _ROWS):
-            some = [Sentence(tuple(s), start=tuple(start)) for s in sources[at : at + _ROWS]]
-            decoded += [answer.hypotheses[0].ids for answer in translator.translate(some)]
-            translated(len(decoded))
-    return decoded
+    bundle: RunnableBundle, sources: Iterable[Sequence[int]], start: Sequence[int], watch: Watch
+) -> Translations:
+    """Translate greedily with the engine; each source once, however often it is there."""
+    stage = f"translating in {bundle.manifest.precision}"
+    # Sentences of like length are encoded together, and the longest begin first.
+    order = sorted({tuple(source) for source in sources}, key=lambda source: (-len(source), source))
+    found: Translations = {}
+    pending: deque[tuple[list[tuple[int, ...]], Pending]] = deque()
+    watch(stage, 0, len(order))
+    with Translator(bundle, EngineSettings(rows=_ROWS)) as translator:
+        for at in range(0, len(order), _REQUEST):
+            some = order[at : at + _REQUEST]
+            sentences = [Sentence(source, start=tuple(start)) for source in some]
+            pending.append((some, translator.submit(sentences)))
+            is_last = at + _REQUEST >= len(order)
+            while pending and (is_last or len(pending) > _REQUESTS):
+                these, answers = pending.popleft()
+                for source, answer in zip(these, answers.result(), strict=True):
+                    found[source] = answer.hypotheses[0].ids
+                watch(stage, len(found), len(order))
+    return found
 
 
 def compare_quality(

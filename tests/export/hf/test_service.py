@@ -166,7 +166,7 @@ def test_the_command_imports_and_describes(directory: Path, tmp_path: Path) -> N
     bundle = tmp_path / "bundle"
     languages = ("--source-language", "en", "--target-language", "pt", "--target-language", "es")
     run = dragoman(
-        *("import-hf", directory / "m2m100.hf", bundle, *languages, "--max-length", 16),
+        *("import-hf", directory / "m2m100.hf", bundle, *languages, "--max-tokens", 16),
         *("--licence", "MIT", "--name", "mine"),
     )
     assert run.returncode == 0, run.stderr

@@ -36,3 +36,8 @@ def test_no_module_is_long_and_no_package_is_flat() -> None:
             assert len(file.read_text().splitlines()) <= 350, file
             beside = [each for each in file.parent.glob("*.py") if each.name != "__init__.py"]
             assert len(beside) <= 16, file.parent
+
+
+def test_no_module_of_tests_is_long() -> None:
+    for file in (ROOT / "tests").rglob("*.py"):
+        assert len(file.read_text().splitlines()) <= 350, file

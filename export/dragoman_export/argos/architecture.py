@@ -59,6 +59,8 @@ _KNOWN = {
     *("with_source_bos", "with_source_eos", "with_target_bos", "user_decoder_start_tokens"),
     *_FLAGS,
 }
+_MAX_WIDTH, _MAX_LAYERS = 1 << 14, 256
+"""Most that a model may have. Memory is taken by these before all weights were looked at."""
 _COMPUTED_POSITIONS = 2048
 """Positions of a model whose file has no table of them, and which takes any number."""
 _SAME_WAVES = 1e-6
@@ -105,6 +107,8 @@ def read_architecture(model: ModelFile, max_length: int | None) -> Architecture:
     _check_parts(model)
     sizes = {side: _matrix(model, table_of(side, model)) for side in SIDES}
     (source, width), (target, _) = sizes["source"], sizes["target"]
+    if width > _MAX_WIDTH:
+        raise ExportError(f"{table_of('source', model)} has a width of {width}")
     positions = _positions(model, width)
     longest = min(max_length or DEFAULT_MAX_LENGTH, *(len(t) for t in positions.values()))
     waves = _waves(positions, longest, width)
@@ -198,8 +202,9 @@ def _activation(number: int) -> str:
 def _layers(model: ModelFile, side: str) -> int:
     pattern = re.compile(rf"{side}/layer_(\d+)/")
     found = {int(match[1]) for name in model.weights if (match := pattern.match(name))}
-    if found != {*range(len(found))}:
-        raise ExportError(f"model.bin: the layers of the {side} are {sorted(found)}")
+    if found != {*range(len(found))} or len(found) > _MAX_LAYERS:
+        shown = ", ".join(map(str, sorted(found)[:20]))
+        raise ExportError(f"model.bin: the layers of the {side} are {shown or 'missing'}")
     return len(found)
 
 

@@ -29,7 +29,8 @@ VERSIONS = (2, 6)
 _MAX_VARIABLES = 20_000
 _MAX_RANK = 4
 _MAX_VALUES = 1 << 30
-"""Most values of all weights: they become float32, whatever they are in the file."""
+"""Most values of all weights, each counted under all its names: they become float32, whatever they
+are in the file, and a model has them all."""
 _MAX_TEXT = 1024
 """Most bytes of a name."""
 _TYPES = ("float32", "int8", "int16", "int32", "float16", "bfloat16")
@@ -65,6 +66,7 @@ class _Reader:
     def __init__(self, stream: IO[bytes], size: int) -> None:
         self._stream = stream
         self.left = size
+        self._values_left = _MAX_VALUES
 
     def take(self, count: int) -> bytes:
         if count > self.left:
@@ -74,6 +76,12 @@ class _Reader:
             raise ExportError("model.bin is cut off")
         self.left -= count
         return data
+
+    def claim(self, values: int) -> None:
+        """Count values that are about to be read, or that get another name."""
+        self._values_left -= values
+        if self._values_left < 0:
+            raise ExportError(f"model.bin has more than {_MAX_VALUES} values")
 
     def number(self, kind: str) -> int:
         (value,) = struct.unpack(f"<{kind}", self.take(struct.calcsize(kind)))
@@ -108,12 +116,8 @@ def read_model(stream: IO[bytes], size: int) -> ModelFile:
         raise ExportError(f"model.bin is of version {version}: versions {first} to {last} are read")
     specification, revision = reader.text(), reader.number("I")
     stored: dict[str, tuple[str, Stored]] = {}
-    values = 0
     for _ in range(reader.count("variables")):
         name, kind, array = _variable(reader, version)
-        values += array.size
-        if values > _MAX_VALUES:
-            raise ExportError(f"model.bin has more than {_MAX_VALUES} values")
         if name in stored:
             raise ExportError(f"model.bin has {name} twice")
         stored[name] = kind, array
@@ -150,6 +154,7 @@ def _variable(reader: _Reader, version: int) -> tuple[str, str, Stored]:
         raise ExportError(f"model.bin: {name} is of type {number}, which is not known")
     if math.prod(shape) * _ITEM_BYTES[kind] != held:
         raise ExportError(f"model.bin: {name} is {list(shape)} of {kind}, but has {held} bytes")
+    reader.claim(math.prod(shape))
     data = reader.take(held)
     kept = "uint16" if kind == "bfloat16" else kind
     return name, kind, np.frombuffer(data, np.dtype(kept).newbyteorder("<")).reshape(shape)
@@ -163,6 +168,7 @@ def _aliases(reader: _Reader, stored: dict[str, tuple[str, Stored]]) -> dict[str
             raise ExportError(f"model.bin: {alias} stands for {name}, which it does not have")
         if alias in stored or alias in aliases:
             raise ExportError(f"model.bin has {alias} twice")
+        reader.claim(stored[name][1].size)
         aliases[alias] = name
     return aliases
 
@@ -209,7 +215,8 @@ def _weight(name: str, kind: str, array: Stored, scale: Stored | None) -> Tensor
         )
     values = _as_float(kind, array)
     if scale is not None:
-        values /= _checked_scale(name, array, scale)
+        with np.errstate(over="ignore"):  # is looked for next
+            values /= _checked_scale(name, array, scale)
     if not np.isfinite(values).all():
         raise ExportError(f"model.bin: {name} has what is not a finite number")
     return torch.from_numpy(values)

@@ -18,14 +18,13 @@ from dragoman_export.errors import ExportError
 _MEBIBYTE = 1 << 20
 MAX_MODEL_BYTES = 4096 * _MEBIBYTE
 """Most bytes of a file with weights."""
-MAX_FILE_BYTES = 64 * _MEBIBYTE
+MAX_FILE_BYTES = 16 * _MEBIBYTE
 """Most bytes of any other file that is read."""
 _MAX_DIRECTORY_BYTES = _MEBIBYTE
 """Most bytes of an archive's own list of files. Python reads it as a whole before we see any."""
-_MAX_RATIO = 200
-"""Most bytes that one byte of a large file in an archive may become. Weights hardly shrink."""
-_SMALL_BYTES = 16 * _MEBIBYTE
-"""Size up to which a file may shrink by any ratio."""
+_MAX_RATIO = 50
+"""Most bytes that one byte of a file in an archive may become, where they are more than are read of
+small files. Weights hardly shrink."""
 _END, _END_BYTES, _LOCATOR, _LOCATOR_BYTES = b"PK\5\6", 22, b"PK\6\7", 20
 _MAX_COMMENT_BYTES = 0xFFFF
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -137,7 +136,7 @@ class _Archive(Package):
     def size(self, name: str) -> int:
         entry = self._entries[name]
         size = entry.file_size
-        if size > max(_SMALL_BYTES, _MAX_RATIO * entry.compress_size):
+        if size > max(MAX_FILE_BYTES, _MAX_RATIO * entry.compress_size):
             raise ExportError(
                 f"{self.path}: {name} would become {size} bytes of {entry.compress_size}"
             )

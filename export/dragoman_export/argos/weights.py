@@ -66,12 +66,27 @@ def build_model(
 
     Raises ``ExportError`` if a weight is missing, of another shape, or has no place in it.
     """
-    settings = architecture.settings
-    model = Transformer(
-        settings,
+    with torch.device("meta"):  # takes no memory: shapes are compared before anything does
+        _fill(_model(architecture), architecture, model_file)
+    model = _model(architecture)
+    _fill(model, architecture, model_file)
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.eps = norm_epsilon
+    return model.eval()
+
+
+def _model(architecture: Architecture) -> Transformer:
+    return Transformer(
+        architecture.settings,
         source_vocabulary=architecture.source_vocabulary,
         target_vocabulary=architecture.target_vocabulary,
     )
+
+
+def _fill(model: Transformer, architecture: Architecture, model_file: ModelFile) -> None:
+    """Copy all weights to their places."""
+    settings = model.settings
     taken = TakenWeights(model_file.weights)
     parameters = dict(model.named_parameters())
     with torch.no_grad():
@@ -89,10 +104,6 @@ def build_model(
         for side, table in architecture.positions.items():
             parameters[f"{side}_embedding.positions.weight"].copy_(table[: settings.max_length])
     taken.check_all_used()
-    for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
-            module.eps = norm_epsilon
-    return model.eval()
 
 
 def _copy_linear(

@@ -127,6 +127,10 @@ def header(count: int) -> bytes:
         ),
         (
             header(1) + b"\2\0a\0" + struct.pack("<BIBI", 1, 0xFFFFFFFF, 1, 0xFFFFFFFF),
+            "more than 1073741824 values",
+        ),
+        (
+            header(1) + b"\2\0a\0" + struct.pack("<BIBI", 1, 1 << 30, 1, 1 << 30),
             "cut off",
         ),
         (header(1) + b"\2\0a\0" + struct.pack("<BBI", 0, 9, 1), "of type 9, which is not known"),
@@ -156,6 +160,16 @@ def header(count: int) -> bytes:
 )
 def test_damage_is_told_in_a_line(content: bytes, reason: str) -> None:
     assert re.search(reason, refusal(content))
+
+
+def test_many_names_of_one_weight_are_as_many_weights() -> None:
+    """A model would have a copy for each of them."""
+    large: dict[str, Array] = {
+        "a/weight": np.zeros((1 << 10, 1 << 10), np.int8),
+        "a/weight_scale": np.ones(1 << 10, np.float32),
+    }
+    names = {f"b{number}/weight": "a/weight" for number in range(1100)}
+    assert "more than 1073741824 values" in refusal(write_model(large, names))
 
 
 def test_a_variable_that_is_there_twice() -> None:

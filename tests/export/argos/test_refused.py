@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from dragoman_export.argos.importer import ImportSettings, read_origin
 from dragoman_export.errors import ExportError
@@ -169,7 +171,7 @@ REFUSED: list[tuple[Change, str]] = [
     (model({"encoder/layer_1/ffn/linear_1/weight": None}), "no weight is named encoder/layer_1/"),
     (
         model({"encoder/layer_3/ffn/linear_1/weight": FLOATS}),
-        r"the layers of the encoder are \[0, 1, 3\]",
+        "the layers of the encoder are 0, 1, 3",
     ),
     (
         model({"encoder/layer_0/ffn/linear_1/weight": FLOATS}),
@@ -188,6 +190,43 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, change: Change, re
     with pytest.raises(ExportError, match=reason) as caught:
         read(tmp_path, change)
     assert "\n" not in str(caught.value)
+
+
+class SmallTensors(TorchDispatchMode):
+    """Fails a test when a tensor takes more memory than the weights of the seeded models."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor) and made.device.type != "meta":
+            assert made.numel() < 1 << 21
+        return made
+
+
+LARGE = 1 << 20
+MANY = {f"encoder/layer_{number}/x": np.zeros(1, np.float32) for number in range(2, 300)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"encoder/layer_0/ffn/linear_0/weight": np.zeros((LARGE, 1), np.float16)},
+            r"linear_0/weight is \[1048576, 1\], not \[1048576, 32\]",
+        ),
+        (
+            {"encoder/embeddings_0/weight": np.zeros((1, LARGE), np.float16)},
+            "encoder/embeddings_0/weight has a width of 1048576",
+        ),
+        (MANY, "the layers of the encoder are 0, 1, 2, 3"),
+    ],
+    ids=["feed-forward", "width", "layers"],
+)
+def test_no_memory_is_taken_for_what_only_a_shape_says(
+    tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    watch: Any = SmallTensors  # has no types
+    with watch(), pytest.raises(ExportError, match=reason):
+        read(tmp_path, model(changes))
 
 
 def test_norms_before_sublayers_need_one_at_the_end(tmp_path: Path) -> None:

@@ -54,10 +54,12 @@ class AsyncMany:
         try:
             while True:
                 await self._wait(lambda: work.window.has_result or self._is_over)
+                was_full = not work.window.has_room
                 found = work.window.next_result()
                 if found is None:
                     break
-                await self._tell()
+                if was_full:
+                    await self._tell()
                 yield found
         finally:
             for task in tasks:
@@ -88,8 +90,10 @@ class AsyncMany:
                 async for text in texts:
                     work.builder.check_item(text)
                     await self._wait(lambda: work.window.has_room)
+                    is_awaited = not work.window.has_unsent
                     work.window.add(text)
-                    await self._tell()
+                    if is_awaited:
+                        await self._tell()
         except Exception as error:  # it is the caller's: raised where the results are read
             self._problem = error
         finally:
@@ -127,7 +131,8 @@ class AsyncMany:
         try:
             async for response in call:
                 error = self._work.take(address, response, time.monotonic())
-                await self._tell()
+                if self._work.is_shared or self._work.window.has_result:
+                    await self._tell()
                 if error is not None:
                     return error
         except grpc.RpcError as raised:
@@ -143,7 +148,8 @@ class AsyncMany:
             self._work.ask(address)
             await self._wait(lambda: self._work.may_go_on(address, number))
             request = self._work.next_request(address, number, time.monotonic(), first=first)
-            await self._tell()  # it may be another's turn
+            if self._work.is_shared:
+                await self._tell()
             if request is None:
                 return
             yield request

@@ -33,7 +33,7 @@ class Many:
         self._open_stream = open_stream
         self._explain = explain
         self._changed = threading.Condition()
-        """Guards the work, and is notified of every change to it."""
+        """Guards the work, and is notified of every change that somebody waits for."""
         self._is_closed = False
         """Whether the results are not wanted any more."""
         self._problem: BaseException | None = None
@@ -50,8 +50,10 @@ class Many:
             while True:
                 with self._changed:
                     self._changed.wait_for(lambda: self._work.window.has_result or self._is_over)
+                    was_full = not self._work.window.has_room
                     found = self._work.window.next_result()
-                    self._changed.notify_all()
+                    if was_full:
+                        self._changed.notify_all()
                 if found is None:
                     break
                 yield found
@@ -90,8 +92,10 @@ class Many:
                     self._changed.wait_for(lambda: self._is_over or self._work.window.has_room)
                     if self._is_over:
                         return
+                    is_awaited = not self._work.window.has_unsent
                     self._work.window.add(text)
-                    self._changed.notify_all()
+                    if is_awaited:
+                        self._changed.notify_all()
         except BaseException as error:  # it is the caller's; what was read is still translated
             self._fail(error)
         finally:
@@ -136,7 +140,8 @@ class Many:
             for response in call:
                 with self._changed:
                     error = self._work.take(address, response, time.monotonic())
-                    self._changed.notify_all()
+                    if self._work.is_shared or self._work.window.has_result:
+                        self._changed.notify_all()
                 if error is not None:
                     return error
         except grpc.RpcError as raised:
@@ -158,7 +163,8 @@ class Many:
                     return
                 now = time.monotonic()
                 request = self._work.next_request(address, number, now, first=first)
-                self._changed.notify_all()  # it may be another's turn
+                if self._work.is_shared:
+                    self._changed.notify_all()
             if request is None:
                 return
             yield request

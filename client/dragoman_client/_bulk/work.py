@@ -60,6 +60,11 @@ class Work:
         """Whether no stream is needed any more."""
         return self.failure is not None or (self.is_read and self.window.is_empty)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether what one stream does changes whose turn it is."""
+        return self.addresses > 1
+
     def has_work(self, address: int) -> bool:
         """Whether a stream to this address would have something to send."""
         return self.window.has_unsent or self.window.has_suspects(address)

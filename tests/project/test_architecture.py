@@ -8,7 +8,13 @@ import pytest
 from support import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-PACKAGES = ["training/dragoman_training", "export/dragoman_export", "server/dragoman_server"]
+PACKAGES = [
+    "training/dragoman_training",
+    "export/dragoman_export",
+    "server/dragoman_server",
+    "client/dragoman_client",
+    "cli/dragoman_cli",
+]
 
 
 def modules(package: Path) -> set[str]:

@@ -44,6 +44,8 @@ PYTHON_HINTS = {
     "WRONG_KEY": "give yours as key=…, or in DRAGOMAN_KEY",
 }
 
+_HINT_OF_THE_WIRE = ": ListModels"
+"""Where a server's own hint begins, which names a call of gRPC."""
 _PROBE_SECONDS = 2.0
 """Most seconds that it takes to find out why a server can't be reached."""
 _NEVER_CONNECTED = ("; last error: ", "resolv", "resolution", "lookup")
@@ -67,7 +69,7 @@ def explain(
         error.reason, error.message = _diagnosis(error, address, tls, seconds)
         error.add_note(f"gRPC says: {said}")
     if hint := hints.get(error.reason):
-        error.message = f"{error.message}: {hint}"
+        error.message = f"{error.message.partition(_HINT_OF_THE_WIRE)[0]}: {hint}"
     error.args = (error.message,)
     return error
 

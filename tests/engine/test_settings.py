@@ -45,7 +45,7 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], message:
     [
         ({"beam": 0}, "beam is 0: it must be at least 1"),
         ({"n_best": 0}, "n_best is 0: it must be at least 1"),
-        ({"beam": 2, "n_best": 3}, "n_best is 3: it must be at most beam, 2"),
+        ({"beam": 2, "n_best": 3}, "n_best is 3: it must be at most the beam size, 2"),
         ({"length_penalty": -0.1}, "length_penalty is -0.1: it must be from 0 to 10"),
         ({"length_penalty": math.nan}, "length_penalty is nan: it must be from 0 to 10"),
         ({"repetition_penalty": 0.0}, "repetition_penalty is 0.0: it must be from 0.01 to 100"),

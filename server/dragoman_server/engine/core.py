@@ -88,7 +88,9 @@ class Options:
                 problem = f"is {getattr(self, name)}: it must be at least {minimum}"
                 raise FieldError(name, problem)
         if self.n_best > self.beam:
-            raise FieldError("n_best", f"is {self.n_best}: it must be at most the beam size, {self.beam}")
+            raise FieldError(
+                "n_best", f"is {self.n_best}: it must be at most the beam size, {self.beam}"
+            )
         if self.max_tokens is not None and self.max_tokens <= self.min_tokens:
             raise FieldError(
                 "max_tokens",

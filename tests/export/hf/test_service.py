@@ -1,7 +1,5 @@
 """Imported models behind the real server: the language that a request names picks the token."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from dragoman_server.runtime.reference_search import greedy
 from dragoman_server.runtime.scoring import default_limit
 from dragoman_training.data.text.corpus import Pair
 from support.bundles import ignore
+from support.command import dragoman
 from support.hf_models import FAMILIES, sentences
 from support.service_running import Running, few_rows, refusal, serving, settings_for
 
@@ -159,14 +158,10 @@ def test_scores_are_of_the_translation_alone(running: Running, directory: Path) 
 
 
 def test_the_command_imports_and_describes(directory: Path, tmp_path: Path) -> None:
-    def dragoman(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "dragoman_cli", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
     bundle = tmp_path / "bundle"
     languages = ("--source-language", "en", "--target-language", "pt", "--target-language", "es")
     run = dragoman(
-        *("import-hf", directory / "m2m100.hf", bundle, *languages, "--max-tokens", 16),
+        *("import-hf", directory / "m2m100.hf", bundle, *languages, "--max-tokens", "16"),
         *("--licence", "MIT", "--name", "mine"),
     )
     assert run.returncode == 0, run.stderr

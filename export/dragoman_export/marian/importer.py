@@ -10,8 +10,10 @@ from dragoman_export.marian.directory import ModelDirectory
 from dragoman_export.marian.languages import languages_of, read_info
 from dragoman_export.marian.lexical_shortlist import MAX_BYTES, read_lexical_shortlist
 from dragoman_export.marian.model_file import CONFIG, ModelFile
+from dragoman_export.marian.proof import check_against_reference
 from dragoman_export.marian.quantization import quantization_of
 from dragoman_export.marian.reading import read_model
+from dragoman_export.marian.reference import MarianReference
 from dragoman_export.marian.shortlists import bundle_shortlist
 from dragoman_export.marian.vocabularies import Vocabularies, read_vocabularies
 from dragoman_export.marian.weights import build_model
@@ -57,8 +59,11 @@ def read_origin(path: Path, settings: ImportSettings) -> Origin:
     )
     end, unknown = vocabularies.end, vocabularies.unknown
     floats = {name: weight.values for name, weight in model.weights.items()}
+    transformer = build_model(architecture, floats, unknown=unknown)
+    reference = MarianReference(floats, config, end=end, unknown=unknown)
+    check_against_reference(transformer, reference, end=end)
     return Origin(
-        model=build_model(architecture, floats, unknown=unknown),
+        model=transformer,
         source=vocabularies.source,
         target=vocabularies.target,
         special=SpecialIds(

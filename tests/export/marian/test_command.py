@@ -77,7 +77,6 @@ def test_a_server_translates_with_them(directory: Path) -> None:
 REFUSED = {
     "another cell": (MarianModel(changes={"dec-cell": "gru"}), (), "dec-cell is 'gru'"),
     "int8 of floats without text": (MarianModel(), ("--precision", "int8"), "must be measured"),
-    "no precision": (MarianModel(), ("--precision", "int3"), "precision is 'int3'"),
     "float32 products in float32": (MarianModel(), ("--keep-float32", "x"), "keep_float32 is for"),
 }
 

@@ -1,5 +1,6 @@
 """Imported models give what Marian's forward pass, in plain numpy, gives."""
 
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,10 @@ import torch
 import yaml
 
 from dragoman_export.bundle_files import write_unverified
+from dragoman_export.errors import VerificationError
 from dragoman_export.marian.importer import ImportSettings, read_origin
+from dragoman_export.marian.proof import check_against_reference
+from dragoman_export.marian.reference import MarianReference
 from dragoman_export.source import Origin
 from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.engine.core import Options, Sentence
@@ -20,7 +24,6 @@ from dragoman_server.runtime.graphs import Graphs, GraphSettings
 from dragoman_server.runtime.reference_search import greedy
 from dragoman_training.data.batch import pad_sources
 from support.marian_models import END, UNKNOWN, MarianModel, sources
-from support.marian_reference import MarianReference
 
 LIMIT = 20
 ROUNDING = 2e-3
@@ -80,6 +83,23 @@ def test_the_engine_gives_them_too_in_any_company(kind: str) -> None:
         answers = translator.translate(some, Options(max_tokens=LIMIT))
     found = [[t for t in answer.hypotheses[0].ids if t != END] for answer in answers]
     assert found == expected
+
+
+def test_a_model_that_computes_something_else_is_noticed() -> None:
+    origin, _ = imported("SSRU, two vocabularies")
+    check_against_reference(origin.model, reference("SSRU, two vocabularies"), end=END)
+    for name in ("encoder.1.attention.output.weight", "decoder.0.ssru.forget.bias"):
+        changed = deepcopy(origin.model)
+        with torch.no_grad():
+            changed.get_parameter(name).mul_(1.1)
+        with pytest.raises(VerificationError, match="differ from those of Marian's formulas by"):
+            check_against_reference(changed, reference("SSRU, two vocabularies"), end=END)
+
+
+def test_weights_that_overflow_are_refused_in_a_line(tmp_path: Path) -> None:
+    kind = MarianModel(form="npz", scale=1e30)
+    with pytest.raises(VerificationError, match="differ from"):
+        read_origin(kind.write(tmp_path), ImportSettings())
 
 
 @pytest.mark.parametrize("kind", KINDS)

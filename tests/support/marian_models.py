@@ -125,11 +125,11 @@ class MarianModel:
             values = rng.normal(0, spread * self.scale, (rows, columns))
             # Of a product some outputs, and of a table some tokens, are far smaller than others.
             values *= rng.uniform(0.4, 1.0, (rows, 1) if "Wemb" in name else (1, columns))
-            values = values.astype(np.float32)
+            weights: Floats = values.astype(np.float32)
             if self.is_quantized:
-                multiplier = multiplier_of(values)
-                values = np.rint(values * multiplier) / np.float32(multiplier)
-            found[name] = values.astype(np.float32)
+                multiplier = multiplier_of(weights)
+                weights = np.rint(weights * multiplier) / np.float32(multiplier)
+            found[name] = weights.astype(np.float32)
 
         def bias(name: str, columns: int) -> None:
             found[name] = rng.normal(0, 0.05, (1, columns)).astype(np.float32)

@@ -136,11 +136,11 @@ def archive(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) ->
     return stream.getvalue()
 
 
-def array(values: np.ndarray, **changes: object) -> bytes:
+def array(values: np.ndarray, **changes: tuple[bytes, bytes]) -> bytes:
     stream = io.BytesIO()
     np.save(stream, values, allow_pickle=True)
     content = stream.getvalue()
-    for old, new in changes.values():  # type: ignore[misc]
+    for old, new in changes.values():
         content = content.replace(old, new)
     return content
 

@@ -14,7 +14,7 @@ This is the definition, and every faster implementation must find the same:
   worst of them: a live hypothesis can't do better than to reach the limit at no further cost.
 
 The server has the rules of scores and ends again, in ``dragoman_server.runtime.scoring``, because
-neither package depends on the other. ``tests/engine/test_search_equality.py`` compares the searches.
+neither package depends on the other. ``tests/engine/test_search_equality.py`` compares them.
 
 Shapes: B sentences, R rows (one per live hypothesis), V vocabulary.
 """

@@ -1,6 +1,6 @@
 """Check that an imported model gives the ids that transformers' ``generate`` gives, on real text.
 
-    python benchmarks/transformers_ids.py DIR BUNDLE --source test.en.gz [--sentences 200]
+    python benchmarks/imported/transformers_ids.py DIR BUNDLE --source test.en.gz [--sentences 200]
 
 DIR is the Hugging Face directory of a MarianMT, BUNDLE what ``dragoman import-hf`` made of it.
 First the tokens of all lines are compared with those of MarianTokenizer. Then sentences are

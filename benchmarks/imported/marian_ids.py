@@ -1,6 +1,6 @@
 """Check that an imported Marian model gives what Marian's formulas give, on real text.
 
-    python benchmarks/marian_ids.py DIR BUNDLE... --source test.en.gz [--sentences 200]
+    python benchmarks/imported/marian_ids.py DIR BUNDLE... --source test.en.gz [--sentences 200]
 
 DIR is the directory of the model, each BUNDLE what ``dragoman import-marian`` made of it. Sentences
 are translated greedily, each alone and all in company: ids and scores must be the same to the last

@@ -1,6 +1,6 @@
 """Check that an imported Argos package gives the ids that CTranslate2 gives, on real text.
 
-    python benchmarks/ctranslate2_ids.py PACKAGE BUNDLE --source test.zh [--sentences 200]
+    python benchmarks/imported/ctranslate2_ids.py PACKAGE BUNDLE --source test.zh [--sentences 200]
 
 PACKAGE is a file of Argos Translate, or its directory, and BUNDLE what ``dragoman import-argos``
 made of it, in float32. Sentences are cut into pieces by the package's SentencePiece model for

@@ -70,8 +70,11 @@ def test_json_of_an_open_loop(at: dict[str, str]) -> None:
         assert set(figures[name]) == LATENCIES
         ordered = [figures[name][key] for key in ("p50", "p90", "p95", "p99", "max")]
         assert ordered == sorted(ordered)
-    assert figures["throughput"]["sentences_per_second"] > 0
-    assert figures["throughput"]["target_tokens_per_second"] > 0
+    # What a busy machine answers after the window does not count as throughput.
+    assert set(figures["throughput"]) == {
+        *("calls_per_second", "sentences_per_second"),
+        *("source_tokens_per_second", "target_tokens_per_second"),
+    }
     assert sum(slot["answered"] for slot in figures["timeline"]) == len(arrivals)
     assert figures["errors"] == []
 

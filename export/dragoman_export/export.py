@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman_export.bundle_files import finish, write_unverified
 from dragoman_export.errors import ExportError
-from dragoman_export.graphs.calibration import largest_inputs
+from dragoman_export.graphs.calibration import input_ranges
 from dragoman_export.graphs.precision import Quantization
 from dragoman_export.graphs.weights import weights_for_graphs
 from dragoman_export.progress import Watch
@@ -216,8 +216,8 @@ def _quantization(
     sources = [source for source in calibration_ids(origin, sample) if source]
     translations = [in_float32[tuple(source)] for source in sources]
     weights = weights_for_graphs(origin.model)
-    highest = largest_inputs(origin.model, weights, sources, origin.ends, translations)
-    return replace(known, highest=highest)
+    found = input_ranges(origin.model, weights, sources, origin.ends, translations)
+    return replace(known, highest=found.highest, lowest=found.lowest)
 
 
 def _measure(

@@ -1,7 +1,8 @@
-"""How large the inputs of the model's products become, on sentences as it will see them."""
+"""The range that the inputs of the model's products have, on sentences as it will see them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -18,22 +19,43 @@ _BATCH_SENTENCES = 32
 """Sentences that are translated at a time."""
 
 
+@dataclass(frozen=True)
+class InputRanges:
+    """The range of the inputs of each product, by the product's name."""
+
+    highest: dict[str, float] = field(default_factory=dict)
+    """Largest input of each product, at least 0."""
+    lowest: dict[str, float] = field(default_factory=dict)
+    """Smallest input of each product, at most 0."""
+
+    def note(self, name: str, values: Tensor) -> None:
+        """Widen the range of a product to these inputs, but for the few beyond ``SHARE``."""
+        beyond = max(1, int(values.numel() * (1 - SHARE)))
+        highest, lowest = self.highest.setdefault(name, 0.0), self.lowest.setdefault(name, 0.0)
+        # Only what is beyond the range so far: to sort all would take longer than the model.
+        above, below = values[values > highest], values[values < lowest]
+        if above.numel() >= beyond:
+            self.highest[name] = float(above.topk(beyond).values[-1])
+        if below.numel() >= beyond:
+            self.lowest[name] = float(below.topk(beyond, largest=False).values[-1])
+
+
 @torch.inference_mode()
-def largest_inputs(
+def input_ranges(
     model: Transformer,
     weights: ModelWeights,
     sources: Sequence[Sequence[int]],
     ends: Ends = OURS,
     translations: Sequence[Sequence[int]] | None = None,
-) -> dict[str, float]:
-    """Return the largest input of each product, by the product's name.
+) -> InputRanges:
+    """Return the range of the inputs of each product.
 
     It is found on the model's own greedy translations of the sources, which are searched for unless
     they are given.
     """
     model.eval()
     cpu = torch.device("cpu")
-    seen: dict[str, float] = {}
+    seen = InputRanges()
     ordered = sorted((n for n in range(len(sources)) if sources[n]), key=lambda n: len(sources[n]))
     for at in range(0, len(ordered), _BATCH_SENTENCES):
         numbers = ordered[at : at + _BATCH_SENTENCES]
@@ -51,26 +73,17 @@ def largest_inputs(
             memory = model.encode(*source)
             vectors_ND = model.decode(layout.pack(pad(inputs)), layout, memory)
         # The projection itself would take longer than all the rest.
-        _note(seen, weights.projection.name, vectors_ND)
+        seen.note(weights.projection.name, vectors_ND)
     return seen
 
 
-def _note(seen: dict[str, float], name: str, values: Tensor) -> None:
-    """Keep how large the input of a product becomes."""
-    above = max(1, int(values.numel() * (1 - SHARE)))
-    flat = values.abs().flatten()
-    larger = flat[flat > seen.get(name, 0.0)]  # to sort them all would take longer than the model
-    if larger.numel() >= above:
-        seen[name] = float(larger.topk(above).values[-1])
-
-
 @contextmanager
-def _watching(weights: ModelWeights, seen: dict[str, float]) -> Iterator[None]:
-    """Keep in ``seen`` how large the inputs of products become."""
+def _watching(weights: ModelWeights, seen: InputRanges) -> Iterator[None]:
+    """Note the inputs of products."""
 
     def watch(name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            _note(seen, name, inputs[0])
+            seen.note(name, inputs[0])
 
         return hook
 

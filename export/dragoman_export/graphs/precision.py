@@ -5,7 +5,7 @@ Everything else in the graphs is the same; what differs is behind two calls, ``l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
@@ -93,9 +93,12 @@ class Int8:
         highest: Mapping[str, float],
         keep: Sequence[str] = (),
         steps: Mapping[str, Array] | None = None,
+        lowest: Mapping[str, float] | None = None,
     ) -> None:
         self._highest = highest
         """Largest input of each product, by the product's name."""
+        self._lowest = lowest or {}
+        """Smallest input of products, by the product's name; of others it is that far below 0."""
         self._keep = keep
         """Products that stay float32 because int8 would lose quality, as patterns of names."""
         self._steps = steps or {}
@@ -126,10 +129,8 @@ class Int8:
         self, g: GraphBuilder, x: str, name: str, weights: StoredInt8, *, rectified: bool = False
     ) -> str:
         """Return the product of x with the weights of this name, or with some of their columns."""
-        highest = max(self._highest[name], 1e-6)
-        # What is below zero counts as zero where zero is the lowest value.
-        lowest, scale = (0, highest / 255) if rectified else (128, highest / 127)
-        zero = g.scalar(f"zero_at_{lowest}", lowest, np.uint8)
+        place, scale = self._zero_and_scale(name, rectified=rectified)
+        zero = g.scalar(f"zero_at_{place}", place, np.uint8)
         x_scale = g.scalar(f"{name}.step", scale, np.float32)
         inputs = [
             g.add("QuantizeLinear", x, x_scale, zero),
@@ -142,6 +143,17 @@ class Int8:
         if weights.bias:
             inputs.append(weights.bias)
         return g.add("MatMulIntegerToFloat", *inputs, domain=MICROSOFT)
+
+    def _zero_and_scale(self, name: str, *, rectified: bool) -> tuple[int, float]:
+        """Return which whole number the input 0 becomes, and how far two of them are apart."""
+        highest = max(self._highest[name], 1e-6)
+        if rectified:
+            return 0, highest / 255  # what is below zero counts as zero
+        if name not in self._lowest:
+            return 128, highest / 127
+        # Of swish and gelu hardly anything is below zero: half of the numbers would be wasted.
+        scale = (highest - self._lowest[name]) / 255
+        return round(-self._lowest[name] / scale), scale
 
     def _linear_float32(
         self, g: GraphBuilder, x: str, weights: LinearWeights, rectified: bool
@@ -172,6 +184,8 @@ class Quantization:
     """Largest input of each product, by the product's name; empty if it is to be found on text."""
     steps: Mapping[str, Array]
     """Known steps of weights, by the name of the product or embedding: see ``quantize_rows``."""
+    lowest: Mapping[str, float] = field(default_factory=dict)
+    """Smallest input of products, by the product's name; of others it is that far below 0."""
 
 
 def quantize_rows(matrix: Array, steps: Array | None = None) -> tuple[Array, Array]:

@@ -6,12 +6,13 @@ No ``If`` or ``Loop``; caches are written in place and never concatenated.
 
 import fnmatch
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dragoman_export.errors import ExportError
 from dragoman_export.graphs.builder import GraphBuilder, WeightFile
 from dragoman_export.graphs.caches import CacheWriter
-from dragoman_export.graphs.calibration import largest_inputs
+from dragoman_export.graphs.calibration import input_ranges
 from dragoman_export.graphs.decoder import DecoderWriter
 from dragoman_export.graphs.encoder import EncoderWriter
 from dragoman_export.graphs.precision import Float, Int8, Precision, Quantization
@@ -133,8 +134,10 @@ def write_graphs(
     way: Precision
     if precision == "int8":
         known = quantization or Quantization({}, {})
-        highest = known.highest or largest_inputs(model, weights, calibration, ends)
-        way = Int8(highest, keep_float32, known.steps)
+        if not known.highest:
+            found = input_ranges(model, weights, calibration, ends)
+            known = replace(known, highest=found.highest, lowest=found.lowest)
+        way = Int8(known.highest, keep_float32, known.steps, known.lowest)
     else:
         way = Float(precision)
     writer = GraphWriter(

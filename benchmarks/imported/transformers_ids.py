@@ -50,6 +50,7 @@ def by_generate(
 ) -> list[Found]:
     """Translate with transformers, sentences of like length together."""
     config = model.generation_config
+    is_raw = size == 1 and not config.renormalize_logits
     order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
     found: dict[int, Found] = {}
     for at in range(0, len(order), BATCH):
@@ -75,7 +76,7 @@ def by_generate(
             out.sequences,
             out.scores,
             getattr(out, "beam_indices", None),
-            normalize_logits=size == 1,
+            normalize_logits=is_raw,
         )
         for number, line, scores in zip(numbers, out.sequences[:, 1:].tolist(), steps, strict=True):
             length = line.index(config.eos_token_id) + 1

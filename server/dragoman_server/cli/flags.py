@@ -25,7 +25,10 @@ def flags(panel: str, kind: type[Any], *names: str, metavar: str | None = None) 
             name,
             Parameter.KEYWORD_ONLY,
             default=defaults[name],
-            annotation=Annotated[hints[name], _option(panel, name, texts[name], metavar)],
+            annotation=Annotated[
+                hints[name],
+                _option(panel, name, texts[name], metavar, is_on=defaults[name] is True),
+            ],
         )
         for name in names
     ]
@@ -45,9 +48,11 @@ def with_flags(added: Sequence[Parameter]) -> Callable[[F], F]:
     return complete
 
 
-def _option(panel: str, name: str, text: str, metavar: str | None) -> Any:
+def _option(panel: str, name: str, text: str, metavar: str | None, *, is_on: bool) -> Any:
+    """``is_on``: it is a switch that is on by default, so there is a flag to turn it off."""
+    flag = name.replace("_", "-")
     return typer.Option(
-        f"--{name.replace('_', '-')}",
+        f"--{flag}/--no-{flag}" if is_on else f"--{flag}",
         envvar=f"DRAGOMAN_{name.upper()}",
         rich_help_panel=panel,
         help=text,

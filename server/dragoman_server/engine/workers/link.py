@@ -13,6 +13,8 @@ from dragoman_server.engine.workers.channel import PostingChannel
 from dragoman_server.engine.workers.messages import LOG, Message, pack_work
 from dragoman_server.engine.workers.opening import Opening
 
+WORKER_MODULE = "dragoman_server.engine.workers.worker"
+"""The module that a worker's process runs. A benchmark has its own, whose graphs only sleep."""
 _END_SECONDS = 2.0
 """Seconds that a process that was told to end is waited for before it is killed."""
 
@@ -43,12 +45,7 @@ class WorkerLink:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [
-                    sys.executable,
-                    "-m",
-                    "dragoman_server.engine.workers.worker",
-                    str(theirs.fileno()),
-                ],
+                [sys.executable, "-m", WORKER_MODULE, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )

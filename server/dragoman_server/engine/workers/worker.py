@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -119,7 +120,11 @@ class _ChannelHandler(logging.Handler):
             self._channel.send((LOG, record.levelno, record.name, record.getMessage(), trace))
 
 
-def _open(opening: Opening, channel: Channel) -> tuple[Lane, Opened]:
+OpenLane = Callable[[Opening, Channel], tuple[Lane, Opened]]
+"""Makes a worker's lane, as it is told. Raises ``BundleError``."""
+
+
+def open_lane(opening: Opening, channel: Channel) -> tuple[Lane, Opened]:
     """Load the bundle, check it here, and warm up. Raises ``BundleError``."""
     bundle = read_bundle(opening.bundle)
     if {name: stored.sha256 for name, stored in bundle.manifest.files.items()} != opening.files:
@@ -157,7 +162,7 @@ def _end_with_the_front(descriptor: int) -> None:
     os._exit(0)
 
 
-def serve(channel: Channel) -> None:
+def serve(channel: Channel, make: OpenLane) -> None:
     """Do what a front says over a channel, from its first message on."""
     (message,) = _first_message(channel)
     opening = Opening.unpacked(message)
@@ -167,7 +172,7 @@ def serve(channel: Channel) -> None:
     root.handlers = [_ChannelHandler(channel)]
     root.setLevel(opening.log_level)
     try:
-        lane, opened = _open(opening, channel)
+        lane, opened = make(opening, channel)
     except BundleError as error:
         channel.send((REFUSED, str(error)))
         return
@@ -181,14 +186,15 @@ def _first_message(channel: Channel) -> list[Any]:
             return messages
 
 
-def main() -> None:
+def main(make: OpenLane = open_lane) -> None:
+    """Be a worker, whose lane ``make`` makes."""
     # Ctrl-C goes to all processes of a terminal; only the front knows what is to be finished.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     descriptor = int(sys.argv[1])
     channel = Channel(socket.socket(fileno=descriptor))
     threading.Thread(target=_end_with_the_front, args=(descriptor,), daemon=True).start()
     with suppress(ChannelClosedError):
-        serve(channel)
+        serve(channel, make)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,50 @@ def test_what_the_source_tells_is_mended(pair: Pair, target: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "target", "mended"),
+    [
+        ("It is 5:30 pm.", "São 17:30.", "São 5:30 da tarde."),
+        ("It is 5:30 pm.", "São 5:30.", "São 5:30 da tarde."),
+        ("It is 5.30 p.m. now.", "São 17h30 agora.", "São 5:30 da tarde agora."),
+        ("Call me at 8 PM.", "Me ligue às 20:00.", "Me ligue às 8 da noite."),
+        ("Call me at 8 pm, Ana.", "Me ligue às 8 p.m., Ana.", "Me ligue às 8 da noite, Ana."),
+        ("Call me at 1 pm.", "Me ligue às 13h.", "Me ligue à 1 da tarde."),
+        ("From 9 am to 12:15 pm", "Das 9 horas às 12:15", "Das 9 da manhã às 12:15 da tarde"),
+        ("At 9:30 a.m. local time", "Às 9:30 hora local", "Às 9:30 da manhã hora local"),
+        ("It costs £5 or £6.50.", "Custa 5 euros ou 6,50 euros.", "Custa 5 libras ou 6,50 libras."),
+        ("It costs €1 a day.", "Custa 1 libra por dia.", "Custa 1 euro por dia."),
+    ],
+)
+def test_times_and_currencies_are_mended_in_portuguese(
+    source: str, target: str, mended: str
+) -> None:
+    pair = Pair(source, target)
+    assert check_machine_made(pair, ("en", "pt-BR")) == ((source, mended), None, True)
+    assert check_machine_made(pair, ("en", "es")).pair == pair
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("I wake up at 6 am.", "Eu acordo às 6 da manhã.", None),
+        ("Pounds, £5 and €6", "Libras, 5 libras e 6 euros", None),
+        ("It costs £5 or 7 euros.", "Custa £ 5 ou 7 euros.", None),
+        ("I am here at 10, am I?", "Estou aqui às 10, não?", None),
+        ("The fire of 10.25 pm", "O fogo de 10,25", "times"),
+        ("It was 7 pm.", "Eram 7h30.", "numbers"),
+        ("A charge of £1", "Uma cobrança de 1", "currency"),
+        ("£5 and €6", "5 euros e 6 euros", "currency"),
+    ],
+)
+def test_lost_times_and_currencies_are_found(
+    source: str, target: str, expected: Fault | None
+) -> None:
+    assert check_machine_made(Pair(source, target), ("en", "pt")) == (
+        (source, target), expected, False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
     "pair",
     [
         Pair('"No" and "yes"', "Não e sim"),  # which words were quoted can't be told
@@ -111,7 +155,12 @@ def test_any_text_has_an_answer_that_the_report_can_count(source: str, target: s
         assert report.read == 1
 
 
-@given(st.text(st.sampled_from('abc 12.,"“”!?R$')), st.text(st.sampled_from('abc 12.,"“”!?R$')))
-def test_mending_again_changes_nothing(source: str, target: str) -> None:
-    once = check_machine_made(Pair(source, target)).pair
-    assert check_machine_made(once).pair == once
+@given(
+    st.text(st.sampled_from('abc 12.,"“”!?R$£€')),
+    st.text(st.sampled_from('abc 12.,"“”!?R$')),
+    st.sampled_from(["", " 1 pm", " at 11:12 a.m."]),
+    st.sampled_from(["", " às 13h", " às 11:12", " 1 p.m. libras"]),
+)
+def test_mending_again_changes_nothing(source: str, target: str, time: str, same: str) -> None:
+    once = check_machine_made(Pair(source + time, target + same), ("en", "pt")).pair
+    assert check_machine_made(once, ("en", "pt")).pair == once

@@ -10,9 +10,16 @@ import unicodedata
 from collections import Counter
 from typing import Literal, NamedTuple
 
+from dragoman_training.data.rules.english_portuguese import (
+    has_lost_currency,
+    has_lost_time,
+    mend_english_portuguese,
+)
 from dragoman_training.data.text.corpus import Pair
 
-Fault = Literal["untranslated", "repeated", "length", "characters", "numbers", "quotes"]
+Fault = Literal[
+    "untranslated", "repeated", "length", "characters", "numbers", "quotes", "times", "currency"
+]
 """Why a machine-made pair is dropped, as the report names it."""
 
 
@@ -43,11 +50,22 @@ _SLACK = 12
 """Characters by which a target may miss those bounds: short text varies more."""
 
 
-def check_machine_made(pair: Pair) -> Checked:
-    """Return the pair, mended where that is possible, and the first fault found in it."""
-    target = _mend(pair)
-    mended = Pair(pair.source, target)
-    return Checked(mended, _fault(mended), target != pair.target)
+def check_machine_made(pair: Pair, languages: tuple[str, str] = ("", "")) -> Checked:
+    """Return the pair, mended where that is possible, and the first fault found in it.
+
+    Some rules are for certain languages only, of the source and of the target.
+    """
+    mended = Pair(pair.source, _mend(pair))
+    is_english_portuguese = tuple(language.partition("-")[0] for language in languages) == (
+        "en",
+        "pt",
+    )
+    if is_english_portuguese:
+        mended = Pair(pair.source, mend_english_portuguese(mended))
+    fault = _fault(mended)
+    if fault is None and is_english_portuguese:
+        fault = _english_portuguese_fault(mended)
+    return Checked(mended, fault, mended.target != pair.target)
 
 
 def _mend(pair: Pair) -> str:
@@ -74,6 +92,12 @@ def _fault(pair: Pair) -> Fault | None:
     if _strange(target) - _strange(source):
         return "characters"
     return None
+
+
+def _english_portuguese_fault(pair: Pair) -> Fault | None:
+    if has_lost_time(pair):
+        return "times"
+    return "currency" if has_lost_currency(pair) else None
 
 
 def _numbers_differ(source: str, target: str) -> bool:

@@ -60,12 +60,17 @@ class CorpusReader:
     """One corpus of a recipe: reads it, as often as needed, always with the same result."""
 
     def __init__(
-        self, settings: CorpusSettings, text: Iterable[tuple[Pair, str]], seed: int
+        self,
+        settings: CorpusSettings,
+        text: Iterable[tuple[Pair, str]],
+        seed: int,
+        languages: tuple[str, str] = ("", ""),
     ) -> None:
         """``text`` has the pairs with their labels, and can be read several times."""
         self.settings = settings
         self.text = text
         self._seed = seed
+        self._languages = languages
         self._repeated: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     @property
@@ -119,7 +124,7 @@ class CorpusReader:
                 continue
             pair = Pair(pair.source.strip(), pair.target.strip())
             if settings.machine_made:
-                pair, fault, mended = check_machine_made(pair)
+                pair, fault, mended = check_machine_made(pair, self._languages)
                 if fault is not None:
                     report.pairs.count(fault)
                     continue

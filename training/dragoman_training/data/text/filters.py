@@ -40,6 +40,10 @@ class FilterReport:
     """Machine-made: the target has other numbers than the source."""
     quotes: int = 0
     """Machine-made: the target lost quotation marks."""
+    times: int = 0
+    """Machine-made: the target does not say of a time whether it is in the morning."""
+    currency: int = 0
+    """Machine-made: the target lost a currency, or names another one."""
 
     @property
     def read(self) -> int:

@@ -17,7 +17,12 @@ WORDS = "words"
 def corpus_readers(recipe: Recipe) -> list[CorpusReader]:
     """Return the corpora that a recipe names."""
     return [
-        CorpusReader(corpus, _text(recipe, corpus), recipe.seed)
+        CorpusReader(
+            corpus,
+            _text(recipe, corpus),
+            recipe.seed,
+            (recipe.data.source_language, recipe.data.target_language),
+        )
         for corpus in recipe.data.all_corpora
     ]
 

@@ -53,6 +53,7 @@ class Judge:
         way: Way = Way.FIRST,
         finish: Finish = Finish.END,
         part: Part | None = None,
+        instead: TranslatedPart | None = None,
     ) -> TranslatedPart | Retry:
         hypotheses = []
         for text in translations:
@@ -60,7 +61,7 @@ class Judge:
             log_probs = (-0.1,) * (len(ids) + 1)
             hypotheses.append(Hypothesis(ids, sum(log_probs), -0.1, finish, log_probs))
         answer = Answer(Ticket(0, 0), tuple(hypotheses))
-        return self.mender.judge(part or self.part, answer, way)
+        return self.mender.judge(part or self.part, answer, way, instead)
 
 
 def text_of(judged: TranslatedPart | Retry) -> str:
@@ -115,12 +116,23 @@ def test_other_numbers_are_masked_and_written_the_target_s_way(pieces: Vocabular
     assert text_of(again) == "Em 2024 a casa custou 1.250,50 euros."
 
 
-def test_numbers_that_are_lost_even_so_are_kept_in_pieces(pieces: Vocabulary) -> None:
-    judge = Judge(pieces, "The house cost 350 dollars.")
-    (part,) = retry_of(judge("A casa custou 35 dólares.")).parts
-    retry = retry_of(judge("A casa custou dólares.", way=Way.NUMBERS, part=part))
+@pytest.mark.parametrize("lost", ["A casa custou dólares.", "A casa ⟨1⟩ custou ⟨1⟩ dólares."])
+def test_one_wrong_number_is_replaced_where_masking_it_does_not_help(
+    pieces: Vocabulary, lost: str
+) -> None:
+    judge = Judge(pieces, "The house cost 1,350.50 dollars.")
+    retry = retry_of(judge("A casa custou 1.35 dólares."))
+    again = judge(lost, way=Way.NUMBERS, part=retry.parts[0], instead=retry.instead)
+    assert text_of(again) == "A casa custou 1.350,50 dólares."
+
+
+def test_several_numbers_that_are_lost_are_kept_in_pieces(pieces: Vocabulary) -> None:
+    judge = Judge(pieces, "The house cost 350 dollars in 2024.")
+    retry = retry_of(judge("A casa custou 35 dólares em 204."))
+    assert retry.instead is None
+    retry = retry_of(judge("A casa custou dólares.", way=Way.NUMBERS, part=retry.parts[0]))
     assert retry.way is Way.AROUND
-    assert [p.masked.source for p in retry.parts] == ["The house cost", "dollars."]
+    assert [p.masked.source for p in retry.parts] == ["The house cost", "dollars in"]
 
 
 def test_a_model_without_placeholders_looks_for_the_numbers_in_a_wider_search(

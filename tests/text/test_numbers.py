@@ -102,3 +102,26 @@ def test_what_is_respelt_has_the_same_numbers(values: list[object]) -> None:
     target = " e ".join(respelt(source))
     assert not EN_PT.differ(source, target)
     assert not Numbers(COMMA, POINT).differ(target, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("It cost $350 in 2024.", "Custou US$ 35 em 2024.", "Custou US$ 350 em 2024."),
+        ("About 50,000 of 7", "Cerca de 50.0000 de 7", "Cerca de 50.000 de 7"),
+        ("About 50,000 of 7", "Cerca de 50 de 7", "Cerca de 50.000 de 7"),
+        ("From 5 to 6", "De 7 a 8", None),
+        ("From 5 to 6", "De 5 a 6", None),
+        ("From 5 to 6", "De 5 a 6 ou 7", None),
+        ("From 5 to 6", "De 5", None),
+        ("Only 5 of 6", "Só 6 de 6", None),  # which of both is wrong?
+        ("On 12/03/2024", "Em 12/03/2025", "Em 12/03/2024"),
+        ("Version 1.2.3", "Versão 1.2.4", "Versão 1.2.3"),
+    ],
+)
+def test_one_wrong_number_is_corrected(source: str, target: str, expected: str | None) -> None:
+    assert EN_PT.corrected(source, target) == expected
+
+
+def test_nothing_is_corrected_where_a_spelling_is_not_known() -> None:
+    assert UNKNOWN.corrected("It cost 350.", "Custou 35.") is None

@@ -68,6 +68,23 @@ class Numbers:
             return _figures(source) != _figures(target)
         return _values(source, self.source) != _values(target, self.target)
 
+    def corrected(self, source: str, target: str) -> str | None:
+        """Return the target with its one wrong number replaced by the one that it lacks.
+
+        None where more is wrong, or where it can't be told which number is to be replaced.
+        """
+        if self.source is None or self.target is None:
+            return None
+        ours, theirs = _by_value(source, self.source), _by_value(target, self.target)
+        missing = [at for value in ours for at in ours[value][len(theirs.get(value, ())) :]]
+        made_up = [at for value in theirs for at in theirs[value][len(ours.get(value, ())) :]]
+        if len(missing) != 1 or len(made_up) != 1:
+            return None
+        (right,), (wrong,) = missing, made_up
+        if len(theirs[tuple(_parts(wrong.group(), self.target))]) > 1:
+            return None
+        return target[: wrong.start()] + self._respell(right.group()) + target[wrong.end() :]
+
     def respelt(self, text: str, span: Span) -> dict[Span, str]:
         """Return the numbers within a span of a text, each as the target language writes it."""
         return {
@@ -91,6 +108,14 @@ def _figures(text: str) -> Counter[str]:
 
 def _values(text: str, spelling: Spelling) -> Counter[str]:
     return Counter(value for number in _DIGITS.findall(text) for value in _parts(number, spelling))
+
+
+def _by_value(text: str, spelling: Spelling) -> dict[tuple[str, ...], list[re.Match[str]]]:
+    """Return where the numbers of a text stand, by their value or those of their parts."""
+    found: dict[tuple[str, ...], list[re.Match[str]]] = {}
+    for match in _DIGITS.finditer(text):
+        found.setdefault(tuple(_parts(match.group(), spelling)), []).append(match)
+    return found
 
 
 def _parts(number: str, spelling: Spelling) -> Iterator[str]:

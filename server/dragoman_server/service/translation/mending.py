@@ -2,7 +2,9 @@
 
     masks lost or repeated   once more with a wider search, where the model has placeholders; then
                              in pieces around what it keeps
-    other numbers            once more with the numbers masked, where the model has placeholders
+    other numbers            once more with the numbers masked, where the model has placeholders;
+                             where those are lost and one number was wrong, the right one in its
+                             place
     empty, or a loop         once more with a wider search that may not repeat itself
     still empty              the source
     still a loop             what came before it
@@ -57,6 +59,8 @@ class Retry:
     way: Way
     reason: str
     """What was wrong with the translation, in a word for metrics."""
+    instead: TranslatedPart | None = None
+    """What to take where this try loses its masks, or has other numbers too."""
 
 
 @dataclass(frozen=True)
@@ -75,18 +79,23 @@ class Mender:
     """Whether the request says how long a translation may be: one that was ended there is what
     was asked for, whatever it looks like."""
 
-    def judge(self, part: Part, answer: Answer, way: Way) -> TranslatedPart | Retry:
-        """Return the translation of a part, or what is to be tried in its place."""
+    def judge(
+        self, part: Part, answer: Answer, way: Way, instead: TranslatedPart | None = None
+    ) -> TranslatedPart | Retry:
+        """Return the translation of a part, or what is to be tried in its place.
+
+        ``instead`` is what this try has to be better than, where there was one before it.
+        """
         tried = self._tried(part, answer)
         if not tried:
-            return self._lost_masks(part, way)
+            return instead or self._lost_masks(part, way)
         for done, fault in tried:
             if fault is None:
                 return done
         done, fault = tried[0]
         source = part.span.of(self.text)
         if fault is Fault.NUMBERS:
-            return self._other_numbers(part, way) or done
+            return self._other_numbers(done, way) or instead or done
         if way is Way.FIRST:
             return Retry([part], Way.CAREFUL, fault.value if fault else "")
         text = source if fault is Fault.EMPTY else cut_loop(done.text)
@@ -120,14 +129,19 @@ class Mender:
             return Retry([part], Way.CAREFUL, "masks")
         return Retry(self.planner.around(self.text, part), Way.AROUND, "masks")
 
-    def _other_numbers(self, part: Part, way: Way) -> Retry | None:
+    def _other_numbers(self, done: TranslatedPart, way: Way) -> Retry | None:
         if way in (Way.NUMBERS, Way.AROUND):
             return None
+        part = done.part
         if not self.planner.masks.has_placeholders:
             return Retry([part], Way.CAREFUL, "numbers") if way is Way.FIRST else None
-        respelt = self.examiner.numbers.respelt(self.text, part.span)
-        masked = self.planner.with_numbers(self.text, part, respelt)
-        return Retry([masked], Way.NUMBERS, "numbers") if masked else None
+        numbers = self.examiner.numbers
+        masked = self.planner.with_numbers(self.text, part, numbers.respelt(self.text, part.span))
+        if masked is None:
+            return None
+        corrected = numbers.corrected(part.span.of(self.text), done.text)
+        instead = None if corrected is None else replace(done, text=corrected)
+        return Retry([masked], Way.NUMBERS, "numbers", instead)
 
 
 def options_for(way: Way, options: Options, max_beam: int) -> Options:

@@ -207,7 +207,14 @@ class TextTranslator:
     async def _aligned(self, parts: Sequence[Part], answers: Sequence[Answer]) -> list[Answer]:
         return await with_alignments(self._engine, self._model, self._detokenizer, parts, answers)
 
-    def _judge(self, text: Text, part: Part, answer: Answer, way: Way) -> TranslatedPart | Retry:
+    def _judge(
+        self,
+        text: Text,
+        part: Part,
+        answer: Answer,
+        way: Way,
+        instead: TranslatedPart | None = None,
+    ) -> TranslatedPart | Retry:
         if error := responses.failure(answer):
             raise error
         mender = Mender(
@@ -219,7 +226,7 @@ class TextTranslator:
             mends=self._mends,
             limited=self._options.max_tokens is not None,
         )
-        return mender.judge(part, answer, way)
+        return mender.judge(part, answer, way, instead)
 
     async def _mend(
         self, plan: Plan, judged: Sequence[tuple[Text, TranslatedPart | Retry]]
@@ -257,7 +264,10 @@ class TextTranslator:
             if isinstance(one, TranslatedPart):
                 return [one]
             self._model.retried(one.reason)
-            return [self._judge(text, part, next(answers[one.way]), one.way) for part in one.parts]
+            return [
+                self._judge(text, part, next(answers[one.way]), one.way, one.instead)
+                for part in one.parts
+            ]
 
         return await _apart(
             plan,

@@ -135,9 +135,10 @@ def test_bytes_are_those_of_the_vocabulary() -> None:
 
 
 def test_a_bundles_vocabularies_are_one_where_the_file_is() -> None:
-    source, target = load_vocabularies(read_bundle(MODEL))
+    bundle = read_bundle(MODEL)
+    source, target = load_vocabularies(bundle)
     assert source is target
-    assert source.size == 8000
+    assert source.size == bundle.manifest.dimensions.source_vocabulary
     assert source.decode(source.encode("Olá, mundo!")) == "Olá, mundo!"
 
 
@@ -185,10 +186,12 @@ def test_a_vocabulary_that_is_missing_is_refused_by_name(tmp_path: Path) -> None
 def test_a_vocabulary_of_another_size_than_the_models_is_refused() -> None:
     bundle = read_bundle(MODEL)
     dimensions = bundle.manifest.dimensions
+    size = dimensions.source_vocabulary
     for sizes in (
-        replace(dimensions, source_vocabulary=7999),
-        replace(dimensions, target_vocabulary=7999),
+        replace(dimensions, source_vocabulary=size - 1),
+        replace(dimensions, target_vocabulary=size - 1),
     ):
         other = replace(bundle, manifest=replace(bundle.manifest, dimensions=sizes))
-        with pytest.raises(BundleError, match=r"tokenizer\.spm: has 8000 pieces, the model 7999$"):
+        message = rf"tokenizer\.spm: has {size} pieces, the model {size - 1}$"
+        with pytest.raises(BundleError, match=message):
             load_vocabularies(other)

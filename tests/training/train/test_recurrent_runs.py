@@ -85,7 +85,7 @@ def test_both_learn_and_attention_learns_more(runs: dict[str, Path]) -> None:
     for run in runs.values():
         assert losses(run)[-1] < 0.6 * losses(run)[0]
         config = json.loads((run / "final" / "config.json").read_text())
-        assert len(config["steps"]) == 2  # averaged
+        assert len(config["candidates"][0]["steps"]) == 2  # averaged
     exact = {
         attention: figures(run, "--beam-size", "3")["exact"] for attention, run in runs.items()
     }

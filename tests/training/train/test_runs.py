@@ -187,8 +187,9 @@ def test_what_happens_when_a_run_is_started_again(recipe: Path, tmp_path: Path) 
     assert train(recipe, run, "training.max_steps=12")[0] == 0
     assert weights(run) == after
     assert train(recipe, run, "training.max_steps=12", "checkpoints.average=1")[0] == 0
-    last = run / "checkpoints" / "step-00000012" / "model.safetensors"
-    assert weights(run) == last.read_bytes()
+    (step,) = json.loads((run / "final" / "config.json").read_text())["steps"]
+    one = run / "checkpoints" / f"step-{step:08d}" / "model.safetensors"
+    assert weights(run) == one.read_bytes() != after
 
 
 def test_damaged_checkpoints_are_passed_over(recipe: Path, tmp_path: Path) -> None:
@@ -200,7 +201,8 @@ def test_damaged_checkpoints_are_passed_over(recipe: Path, tmp_path: Path) -> No
     code, _, stderr = train(recipe, run, *settings)
     assert code == 0
     assert "passed over" in stderr
-    assert json.loads((run / "final" / "config.json").read_text())["steps"] == [4, 10, 12]
+    mean, *_ = json.loads((run / "final" / "config.json").read_text())["candidates"]
+    assert mean["steps"] == [4, 10, 12]
     for checkpoint in (run / "checkpoints").iterdir():
         (checkpoint / "config.json").write_text("{}")
     shutil.rmtree(run / "final")

@@ -5,7 +5,8 @@ Each part owns its settings and checks them; here they are only put together.
 
 import dataclasses
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,31 +19,48 @@ from dragoman_training.data.tokenizer import TokenizerSettings
 from dragoman_training.errors import RecipeError
 from dragoman_training.models.settings import PRESETS, RecurrentSettings, TransformerSettings
 
+_MAX_WARMUP = 4000
+"""The paper's. Longer runs need no longer warm-up."""
+_MIN_WARMUP_OF_RATE = 2000
+"""Steps. Shorter warm-ups have the paper's peak of this one: with 40 steps it would be seven times
+as high, and nothing would be learnt."""
+_MAX_EVERY = 1000
+"""Most steps between validations, and between checkpoints, where the recipe does not say."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
     initial: str = ""
-    """A checkpoint, a run or an exported bundle, whose weights and vocabulary training begins with;
-    the sizes of the model must be the same. Empty: random weights, and a vocabulary learnt from the
-    text."""
+    """What training begins with, weights, vocabulary and architecture: a checkpoint, a run, a
+    bundle, or a model from elsewhere (a directory of Hugging Face or of Marian, an Argos package).
+    Settings of ``model`` that a recipe leaves out are the model's own. Empty: random weights, and a
+    vocabulary learnt from the text."""
     max_steps: int = 100_000
+    """Updates of the weights, after which the run ends."""
     batch_tokens: int = 4096
     """Padded tokens of the longer side of a batch, over all processes together."""
     accumulate: int = 1
     """Batches whose gradients make one update."""
     label_smoothing: float = 0.1
+    """Share of the probability that is spread over all tokens instead of the right one."""
     optimizer: Literal["adam", "muon"] = "adam"
     """``muon`` takes the matrices inside the layers, and leaves the rest to Adam."""
     schedule: Literal["inverse_sqrt", "constant", "cosine"] = "inverse_sqrt"
     """What follows the warm-up: the paper's 1/√step, no change, or a cosine to ``final_rate``."""
     learning_rate: float | None = None
-    """At the end of the warm-up. Unset: the paper's (width × warmup_steps)^-½."""
-    warmup_steps: int = 4000
+    """Learning rate at the end of the warm-up. Unset: the paper's (width × warmup_steps)^-½; with a
+    warm-up below 2,000 steps, as if it had 2,000, since the formula soars below."""
+    warmup_steps: int | None = None
+    """Steps over which the learning rate grows from 0. Unset: a tenth of ``max_steps``, at most
+    4,000."""
     final_rate: float = 0.0
     """Where the cosine ends, as a share of ``learning_rate``."""
     adam_betas: tuple[float, float] = (0.9, 0.98)
+    """How slowly Adam's means of the gradient and of its square change."""
     adam_epsilon: float = 1e-9
+    """What Adam adds to the root of the mean square before it divides by it."""
     weight_decay: float = 0.0
+    """Share of the learning rate by which weights shrink in each step."""
     clip_norm: float = 0.0
     """Longest gradient; longer ones are scaled down. 0: no limit."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "float32"
@@ -51,12 +69,16 @@ class TrainingSettings:
     compile: bool = False
     """Compile the model with ``torch.compile``; needs a C++ compiler."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute. ``auto`` is CUDA where there is a GPU."""
     log_every: int = 10
+    """Steps between lines of ``metrics.jsonl``."""
 
     def __post_init__(self) -> None:
         literals(self)
-        for name in ("max_steps", "batch_tokens", "accumulate", "warmup_steps", "log_every"):
+        for name in ("max_steps", "batch_tokens", "accumulate", "log_every"):
             at_least(1, name, getattr(self, name))
+        if self.warmup_steps is not None:
+            at_least(1, "warmup_steps", self.warmup_steps)
         probability("label_smoothing", self.label_smoothing)
         if self.learning_rate is not None:
             above(0, "learning_rate", self.learning_rate)
@@ -66,28 +88,43 @@ class TrainingSettings:
         above(0, "adam_epsilon", self.adam_epsilon)
         for beta in self.adam_betas:
             probability("adam_betas", beta)
-        if self.schedule == "cosine" and self.warmup_steps >= self.max_steps:
+        if self.schedule == "cosine" and self.warmup >= self.max_steps:
             raise ValueError(
-                f"warmup_steps is {self.warmup_steps}: a cosine schedule needs it below "
+                f"warmup_steps is {self.warmup}: a cosine schedule needs it below "
                 f"max_steps, which is {self.max_steps}"
             )
+
+    @property
+    def warmup(self) -> int:
+        """Steps of the warm-up, given or not."""
+        if self.warmup_steps is not None:
+            return self.warmup_steps
+        return max(1, min(_MAX_WARMUP, self.max_steps // 10))
+
+    def peak_rate(self, width: int) -> float:
+        """Return the highest learning rate, given or not, for a model of this width."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return float((width * max(_MIN_WARMUP_OF_RATE, self.warmup)) ** -0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationSettings:
-    every: int = 1000
-    """Steps between validations."""
+    every: int | None = None
+    """Steps between validations. Unset: a fifth of ``training.max_steps``, at most 1,000."""
     sentences: int = 500
     """Sentences to translate for BLEU and chrF, from the start of the validation text; 0: none."""
     beam: int = 1
+    """Hypotheses that the search keeps at a time; 1 is greedy search."""
     metric: Literal["bleu", "chrf", "loss"] = "bleu"
-    """What decides which checkpoint is best."""
+    """What decides which checkpoint is best, and whether the mean of several is better."""
     patience: int = 0
     """Stop after this many validations without a better one; 0: never."""
 
     def __post_init__(self) -> None:
         literals(self)
-        at_least(1, "every", self.every)
+        if self.every is not None:
+            at_least(1, "every", self.every)
         at_least(1, "beam", self.beam)
         at_least(0, "sentences", self.sentences)
         at_least(0, "patience", self.patience)
@@ -97,17 +134,22 @@ class ValidationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointSettings:
-    every: int = 1000
-    """Steps between checkpoints; there is one after each validation too."""
+    every: int | None = None
+    """Steps between checkpoints; there is one after each validation too. Unset: a fifth of
+    ``training.max_steps``, at most 1,000."""
     keep: int = 5
     """How many of the last and how many of the best to keep."""
     average: int = 1
-    """How many checkpoints make the final model, averaged."""
+    """How many checkpoints to average. The final model is their mean, or the best checkpoint where
+    that does better on the validation text."""
     average_of: Literal["last", "best"] = "last"
+    """Which checkpoints to average: the last, or those that did best in validation."""
 
     def __post_init__(self) -> None:
         literals(self)
-        for name in ("every", "keep", "average"):
+        if self.every is not None:
+            at_least(1, "every", self.every)
+        for name in ("keep", "average"):
             at_least(1, name, getattr(self, name))
         if self.average > self.keep:
             raise ValueError(
@@ -118,6 +160,7 @@ class CheckpointSettings:
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     seed: int = 1
+    """Decides everything random."""
     data: DataSettings = field(default_factory=DataSettings)
     toy: ToySettings | None = None
     """Make up the text instead of reading it from ``data``'s files."""
@@ -166,7 +209,9 @@ class Recipe:
                 f"training.batch_tokens is {self.training.batch_tokens}: it must be at least "
                 f"data.max_tokens, which is {self.data.max_tokens}"
             )
-        if self.model.tied_embeddings == "all" and not self.tokenizer.joint:
+        learns_vocabulary = not self.training.initial
+        is_tied = self.model.tied_embeddings == "all"
+        if learns_vocabulary and is_tied and not self.tokenizer.joint:
             raise ValueError(
                 "model.tied_embeddings is 'all': that needs tokenizer.joint, "
                 "with separate vocabularies it must be 'target' or 'none'"
@@ -179,9 +224,51 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
+    @property
+    def validate_every(self) -> int:
+        """Steps between validations, given or not."""
+        return self.validation.every or self._default_every
 
-def load_recipe(path: Path, overrides: list[str]) -> Recipe:
-    """Read a recipe. Each override is ``section.key=value``, the value as TOML would have it."""
+    @property
+    def save_every(self) -> int:
+        """Steps between checkpoints, given or not."""
+        return self.checkpoints.every or self._default_every
+
+    @property
+    def _default_every(self) -> int:
+        return max(1, min(_MAX_EVERY, self.training.max_steps // 5))
+
+    def with_defaults(self) -> "Recipe":
+        """Return the recipe with numbers in place of what follows from other settings."""
+        return replace(
+            self,
+            training=replace(self.training, warmup_steps=self.training.warmup),
+            validation=replace(self.validation, every=self.validate_every),
+            checkpoints=replace(self.checkpoints, every=self.save_every),
+        )
+
+    def warnings(self) -> list[str]:
+        """Return what is allowed and hardly meant, a line each."""
+        training = self.training
+        if training.warmup < training.max_steps or training.max_steps < 10:
+            return []
+        message = (
+            f"training.warmup_steps is {training.warmup}, and training.max_steps only "
+            f"{training.max_steps}: the learning rate will not get past its warm-up, and the model "
+            "will learn little. Leave warmup_steps out to have a tenth of the steps"
+        )
+        return [message]
+
+
+def load_recipe(
+    path: Path,
+    overrides: list[str],
+    completed: Callable[[dict[str, Any]], dict[str, Any]] = lambda table: table,
+) -> Recipe:
+    """Read a recipe. Each override is ``section.key=value``, the value as TOML would have it.
+
+    ``completed`` adds to the tables what they leave to the model that training begins with.
+    """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -191,7 +278,7 @@ def load_recipe(path: Path, overrides: list[str]) -> Recipe:
     try:
         for text in overrides:
             override(table, text)
-        return recipe_from_dict(table)
+        return recipe_from_dict(completed(table))
     except RecipeError as error:
         raise RecipeError(f"{path}: {error}") from None
 

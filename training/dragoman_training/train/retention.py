@@ -19,7 +19,7 @@ class Retention:
     def is_scheduled(self, step: int) -> bool:
         """Whether any run of this recipe has a checkpoint there, however often it was stopped."""
         return (
-            step % self._settings.every == 0
+            step % self._recipe.save_every == 0
             or step == self._recipe.training.max_steps
             or step in self._trainer.progress.goodness
         )
@@ -29,12 +29,20 @@ class Retention:
         keep = self._settings.keep
         return {*self._scheduled()[-keep:], *self._best(), self._store.steps()[-1]}
 
-    def of_final_model(self, is_whole: Callable[[int], bool]) -> list[int]:
-        """Return the steps whose mean is the final model, of those whose files are whole."""
+    def final_candidates(self, is_whole: Callable[[int], bool]) -> list[list[int]]:
+        """Return the steps of each model that may become the final one, of those that are whole.
+
+        The first is the mean that the recipe asks for, the second the best checkpoint, where that
+        is another model. None where no checkpoint is whole.
+        """
         count = self._settings.average
+        best = [step for step in self._best() if is_whole(step)]
         if self._settings.average_of == "last":
-            return [step for step in self._scheduled() if is_whole(step)][-count:]
-        return sorted([step for step in self._best() if is_whole(step)][:count])
+            mean = [step for step in self._scheduled() if is_whole(step)][-count:]
+        else:
+            mean = sorted(best[:count])
+        candidates = [mean, best[:1]]
+        return [steps for steps in candidates if steps][: 1 if mean == best[:1] else 2]
 
     def _scheduled(self) -> list[int]:
         return [step for step in self._store.steps() if self.is_scheduled(step)]

@@ -5,14 +5,15 @@
     checkpoints/     the last and the best
     metrics.jsonl    what was logged, a line each
     tensorboard/     the same, for TensorBoard
-    final/           the model to use, averaged if the recipe says so
+    final/           the model to use: a mean of checkpoints, or the best one where that is better
 
 The same command on the same directory goes on where the run stopped.
 """
 
+import functools
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -30,6 +31,7 @@ from dragoman_training.errors import (
     TrainingError,
 )
 from dragoman_training.files import locked_directory, made_directory, remove_partial, write_text
+from dragoman_training.report.final_choice import Candidate, choose
 from dragoman_training.report.records import Observer, ValidationRecord
 from dragoman_training.train.checkpoint import (
     Checkpoint,
@@ -53,6 +55,7 @@ from dragoman_training.train.run_directory import (
     check_is_a_run,
     check_same_recipe,
     dump,
+    with_defaults_of_run,
 )
 from dragoman_training.train.trainer import Trainer
 from dragoman_training.train.validation import Validator
@@ -67,6 +70,7 @@ def train(recipe: Recipe, output: Path, observer: Observer, threads: int | None 
     bound_compiled_products()
     if threads is not None:
         torch.set_num_threads(threads)
+    recipe = with_defaults_of_run(recipe, output)
     with join_world(recipe.training.device) as world:
         if recipe.training.precision != "auto":
             autocast_dtype(recipe.training.precision, world.device)
@@ -135,6 +139,8 @@ class _Run:
         self.observer.started(
             facts(self.trainer), trainer.progress.step, self.recipe.training.max_steps
         )
+        for warning in self.recipe.warnings():
+            self.observer.noted(f"warning: {warning}")
         with StopRequest() as stop:
             if trainer.progress.step and not self._is_finished():
                 self._validate_if_due(stop)  # a stop may have come before this step's validation
@@ -158,7 +164,7 @@ class _Run:
         """A validation is due at this step and has not been made."""
         progress = self.trainer.progress
         due = (
-            progress.step % self.recipe.validation.every == 0
+            progress.step % self.recipe.validate_every == 0
             or progress.step == self.recipe.training.max_steps
         )
         return self.validate is not None and due and progress.step not in progress.goodness
@@ -223,30 +229,43 @@ class _Run:
         self.world.barrier()
 
     def _finish(self) -> Path:
-        """Make the final model, unless it is there: the mean of the last or best checkpoints."""
+        """Make the final model, unless it is there: the better of its candidates."""
         final = self.output / FINAL
-        chosen = self.retention.of_final_model(self._is_whole)
-        if not chosen:
+        candidates = self.retention.final_candidates(functools.cache(self._is_whole))
+        if not candidates:
             raise CheckpointError(f"{self.output}: no checkpoint is whole; train again")
-        up_to_date = self._final_steps(final) == chosen
+        up_to_date = self._final_candidates(final) == candidates
         self.world.barrier()
         if up_to_date:
             self.observer.noted(f"this run is finished; its model is in {final}")
             return final
-        load_weights(self.trainer.model, average([self.store.path(step) for step in chosen]))
-        quality = self._measure(lambda: False)
-        if quality is not None:
-            self.observer.noted(
-                f"the mean of steps {', '.join(map(str, chosen))}: {quality.summary()}"
-            )
+        measured = [self._measure_mean(steps) for steps in candidates]
+        chosen, reason = choose(measured, self.recipe.validation.metric)
+        self.observer.noted(reason)
+        self._load_mean(chosen.steps)
         if self.world.is_first:
-            final_config = {**config(self.trainer, quality), "steps": chosen}
+            final_config = {
+                **config(self.trainer, chosen.quality),
+                "steps": list(chosen.steps),
+                "candidates": [each.to_dict() for each in measured],
+            }
             Checkpoint(final_config, weights_of(self.trainer.model), self.data.tokenizers).save(
                 final
             )
             self.observer.saved(final)
         self.world.barrier()
         return final
+
+    def _load_mean(self, steps: Sequence[int]) -> None:
+        load_weights(self.trainer.model, average([self.store.path(step) for step in steps]))
+
+    def _measure_mean(self, steps: list[int]) -> Candidate:
+        """Measure the mean of these checkpoints, where there is validation text."""
+        self._load_mean(steps)
+        candidate = Candidate(steps, self._measure(lambda: False))
+        if candidate.quality is not None:
+            self.observer.noted(f"{candidate.name}: {candidate.quality.summary()}")
+        return candidate
 
     def _is_whole(self, step: int) -> bool:
         try:
@@ -256,14 +275,14 @@ class _Run:
             return False
         return True
 
-    def _final_steps(self, final: Path) -> list[int] | None:
-        """The steps of which a final model was made; None where there is no whole one."""
+    def _final_candidates(self, final: Path) -> list[list[int]] | None:
+        """The steps among which a final model was chosen; None where there is no whole one."""
         try:
             check(final)
-            steps: list[int] | None = read_dict(final / "config.json").get("steps")
+            candidates = read_dict(final / "config.json").get("candidates", [])
         except (CheckpointError, ValueError):
             return None
-        return steps
+        return [candidate["steps"] for candidate in candidates]
 
 
 class _AskedToStop(Exception):  # noqa: N818 - leaves a validation, and is no error

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from dragoman_training.config.recipe import Recipe, recipe_from_dict
@@ -44,6 +45,22 @@ def check_is_a_run(output: Path) -> None:
         for other in output.iterdir():
             if other.name != f".{DATA}.partial":
                 raise RecipeError(f"{output}: neither empty nor a training run ({other.name})")
+
+
+def with_defaults_of_run(recipe: Recipe, output: Path) -> Recipe:
+    """Return a recipe with its defaults filled in, for the run in a directory.
+
+    A run that goes on for more steps keeps the warm-up that it began with, unless the recipe names
+    another: the learning rate would jump otherwise.
+    """
+    settled = recipe.with_defaults()
+    if recipe.training.warmup_steps is not None or not any((output / CHECKPOINTS).glob("step-*")):
+        return settled
+    try:
+        stored = recipe_from_dict(read_dict(output / RECIPE)).training.warmup
+    except (RecipeError, OSError, ValueError):
+        return settled  # whoever goes on with the run says what is wrong with it
+    return replace(settled, training=replace(settled.training, warmup_steps=stored))
 
 
 def check_same_recipe(recipe: Recipe, output: Path) -> None:

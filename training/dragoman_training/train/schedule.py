@@ -9,12 +9,10 @@ def learning_rate(step: int, settings: TrainingSettings, width: int) -> float:
     """The rate of update number ``step``, counted from 1.
 
     It grows linearly over the warm-up to its peak. The paper's schedule then falls with 1/√step;
-    with its own peak it is width^-½ · min(step^-½, step · warmup_steps^-1½).
+    with its own peak, and a warm-up that is not short, it is
+    width^-½ · min(step^-½, step · warmup_steps^-1½).
     """
-    warmup = settings.warmup_steps
-    peak = settings.learning_rate
-    if peak is None:
-        peak = (width * warmup) ** -0.5
+    warmup, peak = settings.warmup, settings.peak_rate(width)
     if step <= warmup:
         return peak * step / warmup
     if settings.schedule == "inverse_sqrt":

@@ -14,11 +14,11 @@ DOCS := .venv-docs
 BENCH ?= runs/bench
 
 .PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard options \
-	bench bench-quick bench-parts dist docs clean
+	bench bench-quick bench-real bench-parts dist docs clean
 
-## run: serve the default model on this machine, and translate with it
+## run: serve the default model on this machine, and translate with it; PORT=50052 for another port
 run: $(VENV)/.run
-	@bash scripts/run.sh $(BIN) models/en-pt
+	@PORT=$(PORT) bash scripts/run.sh $(BIN) models/en-pt
 
 ## toy: train a toy model in about a minute, translate with it, draw its attention
 toy: $(VENV)/.toy
@@ -90,6 +90,11 @@ bench: $(VENV)/.peers
 ## bench-quick: the server beside CTranslate2 only, in minutes; fails where it falls behind
 bench-quick: $(VENV)/.peers
 	@$(BIN)/python benchmarks/compare.py --quick
+
+## bench-real: published models on your text beside Bergamot and CTranslate2; BENCH_REAL says on which
+bench-real: $(VENV)/.peers
+	mkdir -p $(BENCH)
+	$(BIN)/python benchmarks/real.py --json $(BENCH)/real.json $(BENCH_REAL)
 
 ## bench-parts: training beside a plain loop, the engine and its graphs beside the machine's limits
 bench-parts: $(VENV)/.peers

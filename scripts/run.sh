@@ -1,22 +1,45 @@
 #!/usr/bin/env bash
 # What `make run` does: serve the default model on this machine, translate a little through the real
-# client, and go on serving until Ctrl-C.
+# client, and go on serving until Ctrl-C. Whatever fails, the server ends with this script.
 set -euo pipefail
 bin=$1 model=$2
-listen=${DRAGOMAN_LISTEN:-127.0.0.1:50051}
-export DRAGOMAN_ADDRESS=${DRAGOMAN_ADDRESS:-$listen}
+listen=${DRAGOMAN_LISTEN:-127.0.0.1:${PORT:-50051}}
 
 say() { printf '\n\033[1m$ dragoman %s\033[0m\n' "$*"; }
+fail() { printf 'make run: %s\n' "$*" >&2; exit 2; }
+is_taken() { (exec 3<>"/dev/tcp/${1%:*}/${1##*:}") 2>/dev/null; }
+
+if is_taken "$listen"; then
+  port=${listen##*:}
+  fail "port $port is taken by another program; choose another one: make run PORT=$((port + 2))"
+fi
+if [[ -z ${DRAGOMAN_METRICS+set} ]] && is_taken 127.0.0.1:9464; then
+  export DRAGOMAN_METRICS=127.0.0.1:0 # any that is free; the server says which
+fi
+# The demonstration asks the server that is started here, in its own languages.
+unset DRAGOMAN_ADDRESS DRAGOMAN_KEY DRAGOMAN_TLS DRAGOMAN_ROOT_CERTIFICATES \
+  DRAGOMAN_MODEL DRAGOMAN_SOURCE_LANGUAGE DRAGOMAN_TARGET_LANGUAGE
 
 say serve "$model"
-"$bin/dragoman" serve "$model" --log-level warning &
-server=$!
-trap 'kill -TERM $server 2>/dev/null || true; wait $server || true' EXIT
+server=''
+pipe=$(mktemp -d)
+trap 'rm -rf "$pipe"; if [[ $server ]]; then kill $server 2>/dev/null || true; wait $server || true; fi' EXIT
 trap 'exit 0' INT TERM
-until "$bin/dragoman" health --timeout 1 >/dev/null 2>&1; do
-  kill -0 $server 2>/dev/null || { wait $server; exit; }  # it has said why
-  sleep 0.2
+mkfifo "$pipe/printed"
+"$bin/dragoman" serve "$model" --listen "$listen" --log-level warning >"$pipe/printed" &
+server=$!
+exec 3<"$pipe/printed"
+
+# Another server might answer at this address, so only what this one prints says that it is ready.
+address=''
+while IFS= read -r -u 3 ${address:+-t 0.2} line; do
+  printf '%s\n' "$line"
+  if [[ $line =~ ^\ +gRPC\ +([^ ]+) ]]; then address=${BASH_REMATCH[1]}; fi
 done
+if [[ -z $address ]]; then
+  wait $server || { code=$?; server=''; exit $code; } # it has said why
+fi
+export DRAGOMAN_ADDRESS=$address
 
 say 'translate "Good morning, how are you?" "We are going to the beach this weekend."'
 "$bin/dragoman" translate "Good morning, how are you?" "We are going to the beach this weekend."
@@ -27,12 +50,13 @@ say 'translate --stream "I forgot my keys. Can you help me? Write to anna@exampl
 say 'score "Good morning." "Bom dia." "Boa noite."'
 "$bin/dragoman" score "Good morning." "Bom dia." "Boa noite."
 
-cat <<EOF
+printf '\nThe server goes on at %s until you press Ctrl-C. In another terminal, in this directory:\n\n' "$address"
+printf '  . %s/activate\n' "$bin"
+if [[ $address != 127.0.0.1:50051 ]]; then printf '  export DRAGOMAN_ADDRESS=%s\n' "$address"; fi
+cat <<'EOF'
+  dragoman translate "How much does this shirt cost?"
+  echo "Thank you for everything." | dragoman translate
+  python examples/sync.py
 
-The server goes on at $listen until you press Ctrl-C. In another terminal:
-
-  $bin/dragoman translate "How much does this shirt cost?"
-  cat some-text.txt | $bin/dragoman translate
-  $bin/python examples/sync.py
 EOF
 wait $server

@@ -26,20 +26,19 @@ from typing import Any
 from measuring import machine
 from measuring.contenders import (
     Contender,
-    Figures,
     add_round_arguments,
     best_settings,
     in_turns,
-    ratios,
+    ratios_to_peers,
     rows_for,
     sentences_for,
     share_alike,
-    spread,
+    show_engines,
 )
 from measuring.names import CTRANSLATE2, IN_PROCESS, SERVED
 from peers import in_process
 from peers.optimum_peer import optimum
-from peers.served import served
+from peers.served import options_for, served
 from subjects import catalogue
 from subjects.subject import Subject, Text
 
@@ -47,7 +46,6 @@ MIN_RATIO = 0.8
 """Ratio to CTranslate2 below which ``--quick`` ends with exit code 1."""
 MIN_FLOAT32_AGREEMENT = 0.9
 """Share of tokens that a peer has to choose as we do in float32, or it does other work."""
-OURS = (SERVED, IN_PROCESS)
 
 
 @contextmanager
@@ -63,7 +61,7 @@ def all_contenders(
     rows = rows_for(beam)
     log = directory / "servers.log"
     with ExitStack() as stack:
-        found = stack.enter_context(served(subject, bundle.path, beam, rows, log))
+        found = stack.enter_context(served(bundle.path, options_for(subject, beam), rows, log))
         found += stack.enter_context(in_process.engines(subject, bundle, beam, rows))
         if "transformers" in wanted.peers:
             found += in_process.transformers(subject, beam)
@@ -141,18 +139,8 @@ def measure(
             "concurrent": concurrent,
             "agreement": alike,
             "engines": {name: one.summary() for name, one in figures.items()},
-            "ratios": _ratios(figures),
+            "ratios": ratios_to_peers(figures),
         }
-
-
-def _ratios(figures: dict[str, Figures]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the spread of ratios, by peer and by which of ours is divided by it."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for name, theirs in figures.items():
-        if name not in OURS:
-            found[name] = {mine: spread(ratios(figures[mine], theirs)) for mine in OURS}
-    found[IN_PROCESS] = {SERVED: spread(ratios(figures[SERVED], figures[IN_PROCESS]))}
-    return found
 
 
 def show(entry: dict[str, Any]) -> None:
@@ -160,17 +148,7 @@ def show(entry: dict[str, Any]) -> None:
         f"\n{entry['subject']} {entry['precision']} beam {entry['beam']}, "
         f"{entry['concurrent']} at a time"
     )
-    for name, one in entry["engines"].items():
-        ratio = entry["ratios"].get(name, {}).get(SERVED)
-        beside = (
-            f"  served {ratio['median']:.2f}x ({ratio['least']:.2f}–{ratio['most']:.2f})"
-            if ratio
-            else ""
-        )
-        print(
-            f"  {name:20s} {one['sentences_per_second']:8.2f} sentences/s "
-            f"({one['least']:.2f}–{one['most']:.2f})  [{one['setting']}]{beside}"
-        )
+    show_engines(entry)
     alike = ", ".join(f"{name} {share:.0%}" for name, share in entry["agreement"].items())
     print(f"  tokens chosen alike: {alike}", flush=True)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sections.engines import engines_section
+from sections.engines import engines_section, real_section
 from sections.load import latency_section, memory_section, overload_section
 from sections.markdown import paragraph
 from sections.served_sentence import served_sentence_section
@@ -22,6 +22,7 @@ from sections.shortlist import shortlist_section
 
 SECTIONS = {
     "compare": engines_section,
+    "real": real_section,
     "shortlist": shortlist_section,
     "latency": latency_section,
     "latency_wide": latency_section,
@@ -70,7 +71,8 @@ def read(directory: Path) -> dict[str, dict[str, Any]]:
         if name in found:
             for key in ("commands", "entries"):
                 found[name][key] += one[key]
-            found[name]["subjects"].update(one["subjects"])
+            for key in ("subjects", "quality"):
+                found[name].get(key, {}).update(one.get(key, {}))
         else:
             found[name] = one
     return found

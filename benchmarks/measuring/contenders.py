@@ -10,7 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from measuring.names import IN_PROCESS, SERVED
 from subjects.subject import Text
+
+OURS = (SERVED, IN_PROCESS)
+"""Names of our engines."""
 
 Answers = list[str] | list[tuple[int, ...]]
 """Translations of a list of texts, as text or as ids."""
@@ -143,6 +147,30 @@ def ratios(ours: Figures, theirs: Figures) -> list[float]:
 def spread(values: list[float]) -> dict[str, float]:
     """Return median, lowest and highest."""
     return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+
+def ratios_to_peers(figures: dict[str, Figures]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the spread of ratios, by peer and by which of ours is divided by it."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, theirs in figures.items():
+        if name not in OURS:
+            found[name] = {mine: spread(ratios(figures[mine], theirs)) for mine in OURS}
+    found[IN_PROCESS] = {SERVED: spread(ratios(figures[SERVED], figures[IN_PROCESS]))}
+    return found
+
+
+def show_engines(entry: dict[str, Any]) -> None:
+    """Print the rates of an entry's engines, and those of ours divided by them."""
+    for name, one in entry["engines"].items():
+        print(
+            f"  {name:20s} {one['sentences_per_second']:8.2f} sentences/s "
+            f"({one['least']:.2f}–{one['most']:.2f})  [{one['setting']}]",
+            *(
+                f" {'served' if mine == SERVED else 'in process'} {ratio['median']:.2f}x "
+                f"({ratio['least']:.2f}–{ratio['most']:.2f})"
+                for mine, ratio in entry["ratios"].get(name, {}).items()
+            ),
+        )
 
 
 def share_alike(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:

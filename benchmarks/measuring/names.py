@@ -5,6 +5,7 @@ IN_PROCESS = "dragoman in process"
 CTRANSLATE2 = "ctranslate2"
 TRANSFORMERS = "transformers"
 OPTIMUM = "optimum-onnx"
+BERGAMOT = "bergamot"
 
 # Those of the benchmark of shortlists; all in process.
 DRAGOMAN = "dragoman"

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import ctranslate2
@@ -67,7 +68,7 @@ class CTranslate2:
     def __init__(
         self,
         model: Transformer,
-        directory: Any,
+        directory: Path,
         precision: str,
         shortlist: Shortlist | None = None,
     ) -> None:
@@ -75,8 +76,11 @@ class CTranslate2:
         ctranslate2_model.write_model(model, path, precision)
         if shortlist is not None:
             ctranslate2_model.write_map(shortlist, model, path)
-        self.path = path
         self._tokens = ctranslate2_calls.tokens(model.source_vocabulary)
+        self._load(path, precision)
+
+    def _load(self, path: Path, precision: str) -> None:
+        self.path = path
         self._translators = {
             (workers, threads): ctranslate2_calls.load(path, precision, workers, threads)
             for workers, threads in {*divisions(), (1, 1)}
@@ -112,21 +116,26 @@ class CTranslate2:
         size: int,
     ) -> Run:
         def run(texts: Sequence[Text], concurrent: int) -> Answers:
-            answers = []
+            answers: list[Any] = []
             for at in range(0, len(texts), concurrent):
                 results = translator.translate_batch(
-                    [
-                        ctranslate2_calls.named(text.ids, self._tokens)
-                        for text in texts[at : at + concurrent]
-                    ],
+                    [self._named(text) for text in texts[at : at + concurrent]],
                     max_batch_size=size,
                     batch_type=batch_type,
                     **options,
                 )
-                answers += [ctranslate2_calls.ids_of(result.hypotheses[0]) for result in results]
+                answers += [self._answer(result.hypotheses[0]) for result in results]
             return answers
 
         return run
+
+    def _named(self, text: Text) -> list[str]:
+        """Return the tokens of a source, as the model names them."""
+        return ctranslate2_calls.named(text.ids, self._tokens)
+
+    def _answer(self, tokens: list[str]) -> Any:
+        """Return a translation from its tokens."""
+        return ctranslate2_calls.ids_of(tokens)
 
 
 def transformers(subject: Subject, beam: int) -> list[Contender]:

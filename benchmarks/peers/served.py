@@ -20,9 +20,7 @@ def options_for(subject: Subject, beam: int) -> Options:
 
 
 @contextmanager
-def served(
-    subject: Subject, bundle: Path, beam: int, rows: int, log: Path
-) -> Iterator[list[Contender]]:
+def served(bundle: Path, options: Options, rows: int, log: Path) -> Iterator[list[Contender]]:
     """Start a server for each division of the cores. Those that are idle do not disturb."""
     with ExitStack() as stack:
         found = []
@@ -30,7 +28,7 @@ def served(
             flags = ["--rows", str(rows), "--lanes", str(lanes), "--threads", str(threads)]
             process = stack.enter_context(dragoman_server(bundle, log, *flags))
             caller = stack.enter_context(Caller(process.address))
-            run = _served_run(caller, options_for(subject, beam))
+            run = _served_run(caller, options)
             found.append(Contender(SERVED, f"{lanes} × {threads}", run))
         yield found
 

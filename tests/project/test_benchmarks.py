@@ -68,13 +68,18 @@ def test_the_page_has_the_figures_of_all_files(tmp_path: Path) -> None:
     """Files of one benchmark make one section; benchmarks that did not run make none."""
     figures, page = tmp_path / "figures", tmp_path / "page.md"
     figures.mkdir()
-    for name, found in (("compare", entry(1, 1.5)), ("compare-more", entry(8, 2.25))):
+    for name, found in (
+        ("compare", entry(1, 1.5)),
+        ("compare-more", entry(8, 2.25)),
+        ("real", entry(1, 1.5)),
+    ):
         content = {
             "machine": MACHINE,
             "subjects": {"base": "a seeded model"},
             "rounds": 3,
             "absent": {},
             "entries": [found],
+            "quality": {"base": {"ctranslate2": {"bleu": 30.25, "chrf": 55.5}}},
         }
         (figures / f"{name}.json").write_text(json.dumps(content))
     command = [sys.executable, str(BENCHMARKS / "report.py"), str(figures), str(page)]
@@ -83,7 +88,11 @@ def test_the_page_has_the_figures_of_all_files(tmp_path: Path) -> None:
     text = page.read_text()
     assert "| int8, greedy: ctranslate2 | **1.50** (1.40–1.60) | **2.25** (2.15–2.35) |" in text
     assert "| int8, greedy: dragoman over gRPC | 15.0 [2 × 1] | 22.5 [2 × 1] |" in text
-    assert re.findall(r"^## (.*)", text, re.MULTILINE) == ["Speed beside other engines"]
-    assert text.count("    python benchmarks/compare.py --rounds 3\n") == 2
-    (picture,) = re.findall(r"!\[.*\]\((.*)\)", text)
+    assert "| base: ctranslate2 | 30.25 | 55.50 |" in text
+    assert re.findall(r"^## (.*)", text, re.MULTILINE) == [
+        "Speed beside other engines",
+        "Published models and real text",
+    ]
+    assert text.count("    python benchmarks/compare.py --rounds 3\n") == 3
+    (picture,) = {*re.findall(r"!\[.*\]\((.*)\)", text)}
     assert (tmp_path / picture).stat().st_size > 10_000

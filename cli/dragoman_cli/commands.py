@@ -21,7 +21,7 @@ def models(
     *,
     server: ServerOptions,
 ) -> None:
-    """Show the models that a server has loaded.
+    """Show the models that a server has loaded, with the languages of each.
 
     Example: dragoman models --address localhost:50051
     """
@@ -31,21 +31,10 @@ def models(
         typer.echo(json.dumps([asdict(model) for model in found], indent=2))
         return
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table("model", "version", "languages", "precision", "device", "longest", "beam", "rows")
-    for model in found:
-        table.add_row(
-            model.name,
-            model.version,
-            f"{model.source_language} → {model.target_language}",
-            model.precision,
-            model.device,
-            f"{model.max_source_tokens} tokens",
-            str(model.max_beam_size),
-            str(model.rows),
-        )
-    Console(highlight=False).print(table)
+    from dragoman_cli.model_table import print_models
+
+    print_models(found, Console(highlight=False))
 
 
 @grouped

@@ -181,8 +181,14 @@ class Model:
     """Sentences, or hypotheses of beams, that are decoded at a time."""
     licence: str
     """Licence of the model, as its bundle names it."""
+    source_languages: tuple[str, ...] = ()
+    """Tags of all languages that the model translates from; empty where its bundle names none."""
+    target_languages: tuple[str, ...] = ()
+    """Tags of all languages that the model translates to; empty where its bundle names none."""
 
 
+_SEVERAL = "mul"
+"""Tag that stands for several languages."""
 _FINISH = {
     pb.FINISH_REASON_LENGTH: FinishReason.LENGTH,
     pb.FINISH_REASON_END: FinishReason.END,
@@ -214,7 +220,13 @@ def score(message: pb.SentenceScore) -> Score:
 
 
 def model(message: pb.Model) -> Model:
-    return Model(**{name: getattr(message, name) for name in Model.__dataclass_fields__})
+    values = {name: getattr(message, name) for name in Model.__dataclass_fields__}
+    for side in ("source", "target"):
+        # A server of before these fields names one language alone, or says that there are several.
+        one = values[f"{side}_language"]
+        told = tuple(values[f"{side}_languages"])
+        values[f"{side}_languages"] = told or ((one,) if one not in ("", _SEVERAL) else ())
+    return Model(**values)
 
 
 def _segment(message: pb.Segment) -> Segment:

@@ -1,9 +1,14 @@
 """``dragoman health``, ``models``, ``score`` and ``alignment`` against a real server."""
 
 import json
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
-from dragoman_client import Client
+from rich.console import Console
+
+from dragoman_cli.model_table import print_models
+from dragoman_client import Client, Model
 from support.client_servers import SMALL_FILES, dragoman, error_of
 from support.service_running import Running
 
@@ -19,6 +24,29 @@ def test_models(at: dict[str, str]) -> None:
     assert "en → pt" in run.stdout.decode()
     (model,) = json.loads(dragoman("models", "--json", environment=at).stdout)
     assert model["name"] == "en-pt"
+    assert (model["source_languages"], model["target_languages"]) == (["en"], ["pt"])
+
+
+def test_no_name_of_a_model_is_cut_and_many_languages_are_listed_below() -> None:
+    name = "a-model-with-a-name-that-is-longer-than-the-terminal-is-wide[/b]"
+    tags = tuple(f"l{first}{second}-Latn" for first in "abcdefgh" for second in "abcdefgh")
+    one = Model(
+        *(name, "20261118.1", "en", "mul", "float32", "cpu", 1024, 1024, 8, 64, "MIT"),
+        source_languages=("en",),
+        target_languages=tags,
+    )
+    other = replace(one, name="few", target_language="pt", target_languages=("pt", "pt-BR"))
+    for width in (40, 200):
+        file = StringIO()
+        print_models([one, other], Console(file=file, width=width))
+        lines = file.getvalue().splitlines()
+        begin = lines.index(f"{name} translates into 64 languages:")
+        above, below = lines[:begin], lines[begin + 1 :]
+        assert any(name in line and "en → 64 languages" in line for line in above)
+        assert any("few" in line and "en → pt, pt-BR" in line for line in above)
+        assert ("precision" in above[1]) == (width == 200)  # a head, where it has room
+        assert all(len(line) <= width and line.startswith("  l") for line in below)
+        assert " ".join(map(str.strip, below)) == ", ".join(tags)
 
 
 def test_scores(running: Running, at: dict[str, str]) -> None:

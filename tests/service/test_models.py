@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grpc import StatusCode
@@ -11,10 +12,33 @@ from hypothesis import strategies as st
 from langcodes import Language
 
 from dragoman.v1 import translation_pb2 as pb
+from dragoman_client import Client
 from dragoman_server.errors import ServerError
+from dragoman_server.text.language_aliases import CODES, WIDER
 from dragoman_server.text.languages import Tag, likeness, parse
-from support import MODEL
+from support import MODEL, ROOT
 from support.service_running import Running, few_rows, refusal, serving, settings_for, variant
+
+MANY = (
+    *(
+        "nno-Latn",
+        "nob-Latn",
+        "por",
+        "pob",
+        "spa",
+        "cmn-Hans",
+        "cmn-Hant",
+        "prs",
+        "pes",
+        "srp-Latn",
+    ),
+    *("srp-Cyrl", "ns", "ita", "fra", "ron", "deu", "nld", "dan"),
+)
+"""Languages as OPUS-MT, NLLB and M2M-100 call them."""
+STANDARD = tuple({"pob": "pt-BR", "ns": "nso"}.get(tag, tag) for tag in MANY)
+NONE, SERBIAN = "no model translates", "sr-Latn, sr-Cyrl"
+FIRST_TOKEN = 300
+"""Of the first of these languages; the others follow."""
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +51,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         variant(directory, "sr-latin", source="sr", target="sr-Latn"),
         variant(directory, "sr-cyrillic", source="sr", target="sr-Cyrl"),
         variant(directory, "toy", source="", target=""),
+        variant(
+            directory,
+            "many",
+            target="mul",
+            target_languages={tag: FIRST_TOKEN + place for place, tag in enumerate(MANY)},
+            target_language_in="source",
+        ),
     ]
     with serving(settings_for(*bundles, engine=few_rows(1))) as running:
         yield running
@@ -83,7 +114,7 @@ def test_a_name_must_be_given_to_be_told_of_a_model(running: Running) -> None:
 def test_a_model_says_what_it_is(running: Running) -> None:
     manifest = json.loads((MODEL / "manifest.json").read_text())
     first, *others = running.stub.ListModels(pb.ListModelsRequest()).models
-    assert len(others) == 5
+    assert len(others) == 6
     assert first == pb.Model(
         name="en-pt",
         version=manifest["version"],
@@ -96,7 +127,111 @@ def test_a_model_says_what_it_is(running: Running) -> None:
         max_beam_size=1,
         rows=2,
         licence=manifest["licence"],
+        source_languages=["en"],
+        target_languages=["pt"],
     )
+    *_, toy, many = others
+    assert (toy.name, list(toy.source_languages), list(toy.target_languages)) == ("toy", [], [])
+    assert (many.source_language, many.target_language) == ("en", "mul")
+    assert tuple(many.target_languages) == STANDARD
+    with Client(running.server.address) as client:
+        seen = next(each for each in client.models() if each.name == "many")
+    assert (seen.source_languages, seen.target_languages) == (
+        tuple(many.source_languages),
+        tuple(many.target_languages),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken"),
+    [
+        ("pt", "por"),
+        ("pt-PT", "por"),
+        ("pt-BR", "pob"),
+        ("pb", "pob"),
+        ("zh", "cmn-Hans"),
+        ("zh-CN", "cmn-Hans"),
+        ("zh-TW", "cmn-Hant"),
+        ("zh-HK", "cmn-Hant"),
+        ("zt", "cmn-Hant"),
+        ("no", "nob-Latn"),
+        ("nn", "nno-Latn"),
+        ("fa", "pes"),
+        ("fa-AF", "prs"),
+        ("sr", "srp-Cyrl"),
+        ("sr-ME", "srp-Latn"),
+        ("nso", "ns"),
+        ("es-MX", "spa"),
+    ],
+)
+def test_a_region_is_honoured_where_the_model_has_it(
+    running: Running, wanted: str, taken: str
+) -> None:
+    vocabulary = next(iter(running.server.models)).source
+    request = pb.TranslateRequest(
+        texts=["Yes."], target_language=wanted, model="many", options=pb.Options(alignment=True)
+    )
+    (translation,) = running.stub.Translate(request).translations
+    told = translation.segments[0].alignment.source_pieces[0]
+    assert told == vocabulary.piece(FIRST_TOKEN + MANY.index(taken))
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        (
+            {"source_language": "ja", "target_language": "pt"},
+            f"{NONE} from this source language; there are en, sr",
+        ),
+        (
+            {"source_language": "sr", "target_language": "ja"},
+            f"{NONE} from this source language into this target language; there are {SERBIAN}",
+        ),
+        (
+            {"target_language": "ja", "model": "second"},
+            f"{NONE} into this target language; there is pt",
+        ),
+        (
+            {"target_language": "ja", "model": "many"},
+            f"{NONE} into this target language; there are {', '.join(STANDARD[:16])} and 2 more",
+        ),
+        (
+            {"target_language": "ja", "model": "toy"},
+            f"{NONE} into this target language",
+        ),
+    ],
+)
+def test_an_unknown_language_is_told_which_there_are(
+    running: Running, fields: dict[str, Any], problem: str
+) -> None:
+    request = pb.TranslateRequest(texts=["Yes."], **fields)
+    found = refusal(lambda: running.stub.Translate(request))
+    assert (found.code, found.reason) == (StatusCode.NOT_FOUND, "UNKNOWN_LANGUAGES")
+    assert found.message == f"{problem}: ListModels lists the models that are loaded"
+
+
+def test_a_language_that_is_missing_is_asked_for_with_those_there_are(running: Running) -> None:
+    request = pb.TranslateRequest(texts=["Yes."], model="many")
+    found = refusal(lambda: running.stub.Translate(request))
+    assert (found.code, found.fields) == (StatusCode.INVALID_ARGUMENT, ("target_language",))
+    assert "is not given, and the model has 18: nno-Latn, nob-Latn, por, pt-BR," in found.message
+
+
+def test_numbers_are_spelt_as_in_the_language_that_a_model_has_another_name_for(
+    running: Running,
+) -> None:
+    many = next(model for model in running.server.models if model.name == "many")
+    told = many.towards("", "pt-BR")
+    assert told.examiner.numbers.differ("It costs 1,250.50.", "Custa 1,250.50.")
+    assert not told.examiner.numbers.differ("It costs 1,250.50.", "Custa 1.250,50.")
+
+
+def test_the_page_has_all_aliases() -> None:
+    page = (ROOT / "docs" / "wire.md").read_text()
+    for code, tag in CODES.items():
+        assert f"| `{code}` | `{tag}` |" in page
+    for narrow, wide in WIDER.items():
+        assert f"| `{narrow}` | `{wide}` |" in page
 
 
 def test_the_only_model_needs_no_name() -> None:
@@ -145,6 +280,11 @@ def test_two_bundles_of_one_name_are_refused(tmp_path: Path) -> None:
         ("de-1996", Tag("de")),
         ("en-x-private", Tag("en")),
         ("x-toy", Tag("x-toy")),
+        ("pob", Tag("pt", "", "BR")),
+        ("PB", Tag("pt", "", "BR")),
+        ("zt", Tag("zh", "Hant")),
+        ("prs", Tag("fa", "", "AF")),
+        ("nob-Latn", Tag("nb", "Latn", "", "no")),
         ("und", Tag("und")),
     ],
 )

@@ -334,12 +334,13 @@ def teach_pace(running: Running, tokens_per_second: int = 1000) -> None:
     running.on_loop(lambda: speed.add_turn(time.monotonic(), 60 * tokens_per_second, 60.0))
 
 
-def variant(directory: Path, name: str, source: str = "en", target: str = "pt") -> Path:
-    """The default model under another name."""
-    path = directory / name
-    shutil.copytree(MODEL, path)
+def variant(
+    directory: Path, name: str, source: str = "en", target: str = "pt", **more: object
+) -> Path:
+    """The default model under another name; ``more`` are other keys of its manifest."""
+    path = shutil.copytree(MODEL, directory / name)
     manifest = json.loads((path / "manifest.json").read_text())
-    manifest |= {"name": name, "source_language": source, "target_language": target}
+    manifest |= {"name": name, "source_language": source, "target_language": target, **more}
     (path / "manifest.json").write_text(json.dumps(manifest))
     return path
 

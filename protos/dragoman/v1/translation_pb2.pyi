@@ -164,7 +164,7 @@ class GetModelResponse(_message.Message):
     def __init__(self, model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "version", "source_language", "target_language", "precision", "device", "max_source_tokens", "max_target_tokens", "max_beam_size", "rows", "licence")
+    __slots__ = ("name", "version", "source_language", "target_language", "precision", "device", "max_source_tokens", "max_target_tokens", "max_beam_size", "rows", "licence", "source_languages", "target_languages")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SOURCE_LANGUAGE_FIELD_NUMBER: _ClassVar[int]
@@ -176,6 +176,8 @@ class Model(_message.Message):
     MAX_BEAM_SIZE_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     LICENCE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_LANGUAGES_FIELD_NUMBER: _ClassVar[int]
+    TARGET_LANGUAGES_FIELD_NUMBER: _ClassVar[int]
     name: str
     version: str
     source_language: str
@@ -187,7 +189,9 @@ class Model(_message.Message):
     max_beam_size: int
     rows: int
     licence: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., precision: _Optional[str] = ..., device: _Optional[str] = ..., max_source_tokens: _Optional[int] = ..., max_target_tokens: _Optional[int] = ..., max_beam_size: _Optional[int] = ..., rows: _Optional[int] = ..., licence: _Optional[str] = ...) -> None: ...
+    source_languages: _containers.RepeatedScalarFieldContainer[str]
+    target_languages: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., precision: _Optional[str] = ..., device: _Optional[str] = ..., max_source_tokens: _Optional[int] = ..., max_target_tokens: _Optional[int] = ..., max_beam_size: _Optional[int] = ..., rows: _Optional[int] = ..., licence: _Optional[str] = ..., source_languages: _Optional[_Iterable[str]] = ..., target_languages: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Options(_message.Message):
     __slots__ = ("beam_size", "alternatives", "length_penalty", "sampling", "repetition_penalty", "no_repeat_ngram_size", "suppressed_pieces", "target_prefix", "min_tokens", "max_tokens", "overlong", "split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing", "mend", "replace_unknown")

@@ -1,6 +1,6 @@
 """What a server says of itself when it is ready."""
 
-from dragoman_server.cli.describe import human_bytes
+from dragoman_server.cli.describe import human_bytes, languages_of
 from dragoman_server.service.server import Server
 
 
@@ -12,8 +12,8 @@ def banner(server: Server) -> str:
         resolved = engine.resolved
         size = sum(file.bytes for file in manifest.files.values())
         lines.append(
-            f"  {manifest.name} {manifest.version}: {manifest.source_language} → "
-            f"{manifest.target_language}, {manifest.precision} on {engine.settings.device}, "
+            f"  {manifest.name} {manifest.version}: {languages_of(manifest)}, "
+            f"{manifest.precision} on {engine.settings.device}, "
             f"{resolved.lanes} × {resolved.rows_per_lane} rows of {resolved.threads} thread(s), "
             f"{human_bytes(size)} of files, {human_bytes(engine.buffer_bytes)} for the rows"
         )

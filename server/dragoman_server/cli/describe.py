@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from dragoman_server.bundle.graph_io import SSRU
+from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.reading import Bundle
 
 _MAX_NAMED = 8
@@ -22,13 +23,7 @@ def describe(bundle: Bundle) -> Table:
     quality = manifest.quality
     rows = {
         "model": f"{manifest.name}, version {manifest.version}",
-        "languages": " → ".join(
-            _languages(*side)
-            for side in (
-                (manifest.source_language, manifest.source_languages),
-                (manifest.target_language, manifest.target_languages),
-            )
-        ),
+        "languages": languages_of(manifest),
         "precision": manifest.precision,
         "architecture": f"{d.encoder_layers} + {d.decoder_layers} layers, width {d.width}, "
         f"{d.heads} heads, feed-forward {d.feed_forward}",
@@ -57,6 +52,17 @@ def describe(bundle: Bundle) -> Table:
     for name, value in rows.items():
         table.add_row(name, escape(value))
     return table
+
+
+def languages_of(manifest: Manifest) -> str:
+    """Return what a model translates from and into; of many languages, their number and a few."""
+    return " → ".join(
+        _languages(*side)
+        for side in (
+            (manifest.source_language, manifest.source_languages),
+            (manifest.target_language, manifest.target_languages),
+        )
+    )
 
 
 def _languages(language: str, several: Mapping[str, int | None]) -> str:

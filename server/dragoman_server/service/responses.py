@@ -113,6 +113,8 @@ def describe(model: ServedModel) -> pb.Model:
         max_beam_size=engine.settings.max_beam,
         rows=engine.resolved.lanes * engine.resolved.rows_per_lane,
         licence=manifest.licence,
+        source_languages=model.directions.source_languages,
+        target_languages=model.directions.target_languages,
     )
 
 

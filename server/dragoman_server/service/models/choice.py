@@ -1,6 +1,6 @@
 """The models of a server, and which a call means: by name, by languages, or the only one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dragoman_server.service.errors import (
     InvalidArgumentError,
@@ -8,8 +8,9 @@ from dragoman_server.service.errors import (
     NotAllowedError,
     NotFoundError,
 )
-from dragoman_server.service.models.directions import language_tag
+from dragoman_server.service.models.directions import language_tag, listed
 from dragoman_server.service.models.served import ServedModel
+from dragoman_server.text.languages import Tag
 
 MayUse = Callable[[str], bool]
 """Whether a client may use the model of this name."""
@@ -24,6 +25,11 @@ class Models:
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models.values())
+
+    @property
+    def names(self) -> set[str]:
+        """Names of all models, those included that could not be loaded."""
+        return {*self._models, *self._refused}
 
     def add(self, model: ServedModel) -> None:
         self._models[model.name] = model
@@ -45,10 +51,7 @@ class Models:
         candidates = [self.get(name)] if name else list(self)
         fitting = [model for model in candidates if model.directions.suits(wanted)]
         if not fitting:
-            raise NotFoundError(
-                "no model translates these languages: ListModels lists the models that are loaded",
-                reason="UNKNOWN_LANGUAGES",
-            )
+            raise _unknown_languages([m for m in candidates if may_use(m.name)], wanted)
         allowed = [model for model in fitting if may_use(model.name)]
         if not allowed:
             raise NotAllowedError("this key may not use the model")
@@ -57,3 +60,23 @@ class Models:
                 "model", "is not given, and there are several: name one, or both languages"
             )
         return max(allowed, key=lambda model: model.directions.suits(wanted))
+
+
+def _unknown_languages(models: Sequence[ServedModel], wanted: tuple[Tag, Tag]) -> NotFoundError:
+    """Return an error that lists the languages there are, of models that a client may use."""
+    reading = [model for model in models if model.directions.reads(wanted)]
+    if not reading:
+        what = "from this source language"
+        there = [name for model in models for name in model.directions.source_languages]
+    else:
+        what = "into this target language"
+        there = [name for model in reading for name in model.directions.target_languages]
+        if wanted[0].language:
+            what = f"from this source language {what}"
+    languages = listed(dict.fromkeys(there))
+    return NotFoundError(
+        f"no model translates {what}"
+        + (f"; there {'is' if len(set(there)) == 1 else 'are'} {languages}" if there else "")
+        + ": ListModels lists the models that are loaded",
+        reason="UNKNOWN_LANGUAGES",
+    )

@@ -4,12 +4,18 @@ A model of one pair needs none. One of several is told by a token which language
 which to translate into; where they go, its manifest says.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.service.errors import InvalidArgumentError
-from dragoman_server.text.languages import Tag, likeness, parse
+from dragoman_server.text.languages import Tag, likeness, parse, standard_tag
+
+_MAX_NAMED = 16
+"""Most languages that an error names."""
+_MAX_REMEMBERED = 256
+"""Most pairs of languages of which a model remembers how well it suits them."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +44,31 @@ class Directions:
         self._sources = _offers(manifest.source_language, manifest.source_languages)
         self._targets = _offers(manifest.target_language, manifest.target_languages)
         self._target_in_source = manifest.target_language_in == "source"
+        self.source_languages = _names(self._sources)
+        """Tags of the languages that the model translates from; none where it does not say."""
+        self.target_languages = _names(self._targets)
+        """Tags of the languages that the model translates into; none where it does not say."""
+        # Some models have 200 languages, and a call asks several times.
+        self._fits = lru_cache(maxsize=_MAX_REMEMBERED)(self._look_up_fits)
 
     def suits(self, wanted: tuple[Tag, Tag]) -> int:
         """Return how well the model translates between these languages: 0 for not at all.
 
         Any language suits where none is wanted.
         """
-        fits = [
+        fits = self._fits(wanted)
+        return sum(fits) if all(fits) else 0
+
+    def reads(self, wanted: tuple[Tag, Tag]) -> bool:
+        """Whether the model translates from the source language, whatever into."""
+        return bool(self._fits(wanted)[0])
+
+    def _look_up_fits(self, wanted: tuple[Tag, Tag]) -> tuple[int, int]:
+        source, target = (
             max(likeness(want, offer.tag) for offer in offers) if want.language else 1
             for want, offers in zip(wanted, (self._sources, self._targets), strict=True)
-        ]
-        return sum(fits) if all(fits) else 0
+        )
+        return source, target
 
     def choose(self, wanted: tuple[Tag, Tag]) -> Direction:
         """Return the direction that suits best.
@@ -69,9 +89,24 @@ def _offers(language: str, several: Mapping[str, int | None]) -> list[_Offer]:
     ]
 
 
+def _names(offers: Sequence[_Offer]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(standard_tag(offer.name) for offer in offers if offer.name))
+
+
+def listed(languages: Iterable[str]) -> str:
+    """Return languages as a list for people, which names the first of them and counts the rest."""
+    names = list(languages)
+    rest = len(names) - _MAX_NAMED
+    if rest <= 1:  # the last one takes no more room than to say that there is one more
+        return ", ".join(names)
+    return f"{', '.join(names[:_MAX_NAMED])} and {rest} more"
+
+
 def _best(field: str, wanted: Tag, offers: Sequence[_Offer]) -> _Offer:
     if not wanted.language and len(offers) > 1 and any(offer.tokens for offer in offers):
-        raise InvalidArgumentError(field, f"is not given, and the model has {len(offers)}")
+        raise InvalidArgumentError(
+            field, f"is not given, and the model has {len(offers)}: {listed(_names(offers))}"
+        )
     return max(offers, key=lambda offer: likeness(wanted, offer.tag))
 
 

@@ -7,6 +7,7 @@ from dragoman_server.bundle.reading import Bundle
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.models.directions import Direction, Directions, language_tag
 from dragoman_server.text.faults import Examiner, examiner_for
+from dragoman_server.text.languages import parse
 from dragoman_server.text.plan import Planner
 from dragoman_server.text.vocabulary import Vocabulary
 
@@ -44,16 +45,20 @@ class ServedModel:
         wanted = language_tag("source_language", source), language_tag("target_language", target)
         chosen = self.directions.choose(wanted)
         if chosen not in self._towards:
+            # What sentences and numbers look like is known by codes as pt, not por-Latn or pob.
+            codes = [
+                parse(name).common for name in (chosen.source_language, chosen.target_language)
+            ]
             planner = replace(
                 self.planner,
-                language=chosen.source_language,
+                language=codes[0],
                 before=chosen.before,
                 max_tokens=self.planner.max_tokens - len(chosen.before),
             )
             self._towards[chosen] = replace(
                 self,
                 planner=planner,
-                examiner=examiner_for(chosen.source_language, chosen.target_language),
+                examiner=examiner_for(*codes),
                 start=chosen.start,
             )
         return self._towards[chosen]

@@ -35,7 +35,7 @@ alice  {ALICE}
 bob    {BOB}  en-br,nowhere
 
 alice  {ALICE}-the-next-one
-carol  {CAROL}  nowhere
+carol  {CAROL}  en-pr
 """
 HELLO = pb.TranslateRequest(texts=["Hello."], source_language="en", target_language="pt")
 
@@ -57,6 +57,22 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     )
     with serving(settings) as running:
         yield running
+
+
+def test_models_of_keys_that_are_not_here_are_named_when_it_starts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = tmp_path / "keys.txt"
+    keys.write_text(KEYS)
+    settings = settings_for(engine=few_rows(1), keys=keys)
+    with caplog.at_level("WARNING", "dragoman.server"), serving(settings):
+        pass
+    assert [record.message for record in caplog.records if record.name == "dragoman.server"] == [
+        "keys.txt:4: bob may use 'en-br', which is no model of this server: did you mean en-pt?",
+        "keys.txt:4: bob may use 'nowhere', which is no model of this server",
+        "keys.txt:7: carol may use 'en-pr', which is no model of this server: did you mean en-pt?",
+    ]
+    assert "0123456789" not in caplog.text
 
 
 @pytest.mark.parametrize("key", [ALICE, f"{ALICE}-the-next-one", BOB])

@@ -14,6 +14,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from dragoman_server.cli import serve as serve_module
+from dragoman_server.cli.environment import unknown_variables
 from dragoman_server.cli.flags import field_docs
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.errors import ServerError
@@ -36,7 +37,7 @@ Read = Callable[..., ServerSettings]
 def read(monkeypatch: pytest.MonkeyPatch) -> Read:
     """The settings that a command line comes to."""
     found: list[dict[str, Any]] = []
-    monkeypatch.setattr(serve_module, "_run", found.append)
+    monkeypatch.setattr(serve_module, "_run", lambda given, warnings: found.append(given))
 
     def run(*arguments: str | Path, **environment: str) -> ServerSettings:
         result = CliRunner().invoke(APP, list(map(str, arguments)), env=environment)
@@ -267,6 +268,8 @@ def test_a_real_server_takes_them_from_all_three(tmp_path: Path) -> None:
         "DRAGOMAN_ROWS": "7",
         "DRAGOMAN_LANES": "2",
         "DRAGOMAN_THREADS": "1",
+        "DRAGOMAN_MAX_TEXT": "a-value",
+        "DRAGOMAN_ADDRESS": "localhost:1",  # of the client
     }
     with started(tmp_path, "--rows", "6", environment=environment) as process:
         assert "2 × 6 rows of 1 thread(s)" in process.banner[1]
@@ -274,3 +277,28 @@ def test_a_real_server_takes_them_from_all_three(tmp_path: Path) -> None:
         assert process.wait() == 0
         assert "now serving" in process.errors
         assert process.log == [], "it is to be text"
+        unknown = [line for line in process.errors.splitlines() if "no setting" in line]
+        (line,) = unknown
+        assert line.endswith(
+            "DRAGOMAN_MAX_TEXT is set, and is no setting: did you mean DRAGOMAN_MAX_TEXTS?"
+        )
+        assert "a-value" not in process.errors
+
+
+def test_a_variable_that_no_command_reads_is_named() -> None:
+    known = {"DRAGOMAN_KEYS", "DRAGOMAN_MAX_TEXTS"}
+    environment = {
+        "DRAGOMAN_KEYS": "file",
+        "DRAGOMAN_KEYZ": "file",
+        "DRAGOMAN_UNLIKE_ALL_OTHERS": "1",
+        "OTHER": "1",
+        # What Kubernetes says of services, whose names begin like ours.
+        "DRAGOMAN_PORT": "tcp://10.0.0.1:50051",
+        "DRAGOMAN_PORT_50051_TCP_ADDR": "10.0.0.1",
+        "DRAGOMAN_SERVICE_HOST": "10.0.0.1",
+        "DRAGOMAN_PROXIED_SERVICE_PORT_GRPC": "50051",
+    }
+    assert list(unknown_variables(known, environment)) == [
+        "DRAGOMAN_KEYZ is set, and is no setting: did you mean DRAGOMAN_KEYS?",
+        "DRAGOMAN_UNLIKE_ALL_OTHERS is set, and is no setting",
+    ]

@@ -6,7 +6,7 @@ file.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_type_hints
@@ -88,11 +88,14 @@ def serve(
 
     SIGTERM lets running calls finish for --grace seconds; a second signal ends the process at once.
     """
-    _run(dict(context.params))
+    from dragoman_server.cli.environment import known_variables, unknown_variables
+
+    _run(dict(context.params), list(unknown_variables(known_variables(context))))
 
 
-def _run(given: dict[str, Any]) -> NoReturn:
+def _run(given: dict[str, Any], warnings: Iterable[str]) -> NoReturn:
     import asyncio
+    import logging
     import sys
 
     from dragoman_server.cli.banner import banner
@@ -102,6 +105,8 @@ def _run(given: dict[str, Any]) -> NoReturn:
 
     settings = _settings(given)
     logs.set_up(_log_settings(given))
+    for warning in warnings:
+        logging.getLogger("dragoman.server").warning("%s", warning)
 
     async def run() -> int:
         server = Server(settings, [GrpcListener])

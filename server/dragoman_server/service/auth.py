@@ -5,7 +5,7 @@ with ``#`` are passed over. The name is what the log says; a key without models 
 """
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ class Client:
     name: str
     models: frozenset[str] | None = None
     """The models that the client may use; None for all."""
+    line: int = 0
+    """Line of the file of keys that says so."""
 
     def may_use(self, model: str) -> bool:
         """Whether the client may use the model of this name."""
@@ -41,6 +43,13 @@ class Keys:
             if hmac.compare_digest(known, given):
                 found = client
         return found
+
+    def unknown_models(self, known: Collection[str]) -> Iterator[tuple[Client, str]]:
+        """Yield the models that clients may use and that are none of the known ones."""
+        for _, client in self._clients:
+            for model in sorted(client.models or ()):
+                if model not in known:
+                    yield client, model
 
 
 def read_keys(path: Path) -> Keys:
@@ -62,7 +71,7 @@ def read_keys(path: Path) -> Keys:
         if any(key == fields[1].encode() for key, _ in clients):
             raise ServerError(f"{path}:{number}: this key is there already")
         models = frozenset(fields[2].split(",")) if len(fields) == 3 else None
-        clients.append((fields[1].encode(), Client(fields[0], models)))
+        clients.append((fields[1].encode(), Client(fields[0], models, number)))
     if not clients:
         raise ServerError(f"{path}: the file of keys has none")
     return Keys(clients)

@@ -21,6 +21,7 @@ from dragoman_server.service.models.choice import Models
 from dragoman_server.service.models.loading import load_models
 from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.settings import ServerSettings
+from dragoman_server.service.suggestions import did_you_mean
 from dragoman_server.service.telemetry.exposition import exposed
 from dragoman_server.service.telemetry.metrics import Metrics
 
@@ -61,8 +62,8 @@ class Server:
         self.settings = settings
         self.metrics = Metrics(CollectorRegistry())
         self.models = Models()
-        keys = read_keys(settings.keys) if settings.keys else None
-        self.calls = Calls(settings.limits, keys, self.metrics)
+        self._keys = read_keys(settings.keys) if settings.keys else None
+        self.calls = Calls(settings.limits, self._keys, self.metrics)
         self.listeners: list[Listener] = []
         self.metrics_address = ""
         """HOST:PORT of the metrics; empty where there are none, and until the server runs."""
@@ -107,6 +108,7 @@ class Server:
             log.info("told to stop before the models were loaded")
             return 0
         await loading  # raises what it raised
+        self._warn_of_unknown_models()
         watching = asyncio.create_task(self._watch())
         try:
             self._turn(Phase.SERVING)
@@ -125,6 +127,21 @@ class Server:
         await self._end_calls(draining)
         await self._close_engines()
         return 0
+
+    def _warn_of_unknown_models(self) -> None:
+        """Name models of the file of keys that are not here: it may be of several servers."""
+        if self._keys is None or self.settings.keys is None:
+            return
+        names = self.models.names
+        for client, model in self._keys.unknown_models(names):
+            log.warning(
+                "%s:%d: %s may use %r, which is no model of this server%s",
+                self.settings.keys.name,  # where it is, is not for the log
+                client.line,
+                client.name,
+                model,
+                did_you_mean(model, names),
+            )
 
     def _turn(self, phase: Phase) -> None:
         is_ready = phase is Phase.SERVING

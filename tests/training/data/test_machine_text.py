@@ -52,6 +52,7 @@ def test_good_pairs_pass_as_they_are(source: str, target: str) -> None:
             "This is only what she told ele sobre it.",
             "untranslated",
         ),
+        ("I like the sea.", "Eu gosto do mar (em português).", "brackets"),
         ("I like the sea.", "Eu gosto do 海.", "characters"),
         ("I like the sea.", "Eu gosto do mar ♪.", "characters"),
         ("I like the sea.", "Eu gosto do mar\ufffd.", "characters"),
@@ -87,9 +88,11 @@ def test_what_the_source_tells_is_mended(pair: Pair, target: str) -> None:
         ("At 9:30 a.m. local time", "Às 9:30 hora local", "Às 9:30 da manhã hora local"),
         ("It costs £5 or £6.50.", "Custa 5 euros ou 6,50 euros.", "Custa 5 libras ou 6,50 libras."),
         ("It costs €1 a day.", "Custa 1 libra por dia.", "Custa 1 euro por dia."),
+        ("Fine. Thanks.", "Bem. Obrigado por enviar uma edição.", "Bem. Obrigado."),
+        ("It is by J. Smith.", "É de J. Smith (em inglês).", "É de J. Smith."),
     ],
 )
-def test_times_and_currencies_are_mended_in_portuguese(
+def test_times_currencies_and_what_was_added_are_mended_in_portuguese(
     source: str, target: str, mended: str
 ) -> None:
     pair = Pair(source, target)
@@ -108,9 +111,12 @@ def test_times_and_currencies_are_mended_in_portuguese(
         ("It was 7 pm.", "Eram 7h30.", "numbers"),
         ("A charge of £1", "Uma cobrança de 1", "currency"),
         ("£5 and €6", "5 euros e 6 euros", "currency"),
+        ("Thank you for coming!", "Obrigado por enviar uma edição!", "made_up"),
+        ("It was gross.", "Foi uma grande surpresa.", "made_up"),
+        ("It is in English (UK).", "É em inglês (em inglês).", None),
     ],
 )
-def test_lost_times_and_currencies_are_found(
+def test_what_can_not_be_mended_in_portuguese_is_found(
     source: str, target: str, expected: Fault | None
 ) -> None:
     assert check_machine_made(Pair(source, target), ("en", "pt")) == (

@@ -1,7 +1,8 @@
-"""Rules for machine-made Portuguese of English text: times of day, and currencies.
+"""Rules for machine-made Portuguese of English text: times of day, currencies, stock phrases.
 
 A teacher writes 5:30 pm as 17:30, as 5:30, or leaves the pm as it is, and pounds it takes for
 euros. A student of it should learn one way of each, and no wrong one: 5:30 da tarde, and libras.
+Some phrases it has seen too often on the web, and writes where the source says nothing of them.
 """
 
 import re
@@ -21,11 +22,24 @@ _CURRENCIES = {
 }
 """Signs that Portuguese text spells out, each with a word for it, and all that stand for it."""
 _ENGLISH_NAMES = re.compile(r"\b(?:euro|pound|yen|yuan)s?\b", re.IGNORECASE)
+_THANKS = re.compile(r"\b(?:thanks|thank you)\b *(?:[.!,;?]|$)", re.IGNORECASE)
+_THANKS_FOR_MORE = re.compile(r"\b(obrigad[oa]) por enviar uma edição", re.IGNORECASE)
+_IN_ENGLISH = re.compile(r" ?\(em inglês\)")
+_STOCK_PHRASES = re.compile(
+    r"por enviar uma edição|foi uma grande surpresa|que bom que gostou|estadia muito agradável"
+    r"|página não encontrada -",
+    re.IGNORECASE,
+)
+"""What the web says so often that a teacher says it of anything."""
 
 
 def mend_english_portuguese(pair: Pair) -> str:
     """Return the target with times and currencies as they should be, where that can be told."""
     target = _mend_currency(pair)
+    if "english" not in pair.source.lower():
+        target = _IN_ENGLISH.sub("", target)
+    if _THANKS.search(pair.source):
+        target = _THANKS_FOR_MORE.sub(r"\1", target)
     for hour, minutes, half in _TIME.findall(pair.source):
         target = _mend_time(target, int(hour), minutes, half.lower())
     return target
@@ -37,6 +51,11 @@ def has_lost_currency(pair: Pair) -> bool:
         sign in pair.source and sign not in pair.target and not words.search(pair.target)
         for sign, (_, words) in _CURRENCIES.items()
     )
+
+
+def has_stock_phrase(pair: Pair) -> bool:
+    """Whether the target has a phrase that teachers make up; few of them are right."""
+    return _STOCK_PHRASES.search(pair.target) is not None
 
 
 def has_lost_time(pair: Pair) -> bool:

@@ -1,8 +1,8 @@
 """Faults of machine translation, found by rules: text that a model should not learn from.
 
-A teacher model leaves words untranslated, repeats itself, stops early, loses quotation marks or
-changes figures. Most such pairs are dropped. Where the right form can be told from the source, the
-target is mended instead.
+A teacher model leaves words untranslated, repeats itself, stops early, loses quotation marks, adds
+brackets or changes figures. Most such pairs are dropped. Where the right form can be told from the
+source, the target is mended instead.
 """
 
 import re
@@ -13,12 +13,22 @@ from typing import Literal, NamedTuple
 from dragoman_training.data.rules.english_portuguese import (
     has_lost_currency,
     has_lost_time,
+    has_stock_phrase,
     mend_english_portuguese,
 )
 from dragoman_training.data.text.corpus import Pair
 
 Fault = Literal[
-    "untranslated", "repeated", "length", "characters", "numbers", "quotes", "times", "currency"
+    "untranslated",
+    "repeated",
+    "length",
+    "characters",
+    "numbers",
+    "quotes",
+    "brackets",
+    "times",
+    "currency",
+    "made_up",
 ]
 """Why a machine-made pair is dropped, as the report names it."""
 
@@ -85,6 +95,8 @@ def _fault(pair: Pair) -> Fault | None:
         return "numbers"
     if _count_quotes(target) < _count_quotes(source) or _count_quotes(target) % 2:
         return "quotes"
+    if target.count("(") > source.count("("):
+        return "brackets"
     if _repeats(target) and not _repeats(source):
         return "repeated"
     if _is_copied(source, target):
@@ -97,7 +109,9 @@ def _fault(pair: Pair) -> Fault | None:
 def _english_portuguese_fault(pair: Pair) -> Fault | None:
     if has_lost_time(pair):
         return "times"
-    return "currency" if has_lost_currency(pair) else None
+    if has_lost_currency(pair):
+        return "currency"
+    return "made_up" if has_stock_phrase(pair) else None
 
 
 def _numbers_differ(source: str, target: str) -> bool:

@@ -40,10 +40,14 @@ class FilterReport:
     """Machine-made: the target has other numbers than the source."""
     quotes: int = 0
     """Machine-made: the target lost quotation marks."""
+    brackets: int = 0
+    """Machine-made: the target has brackets that the source has not."""
     times: int = 0
     """Machine-made: the target does not say of a time whether it is in the morning."""
     currency: int = 0
     """Machine-made: the target lost a currency, or names another one."""
+    made_up: int = 0
+    """Machine-made: the target has a phrase that the teacher says of anything."""
 
     @property
     def read(self) -> int:

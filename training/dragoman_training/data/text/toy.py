@@ -20,14 +20,19 @@ SPLITS = ("train", "valid", "test")
 @dataclass(frozen=True, kw_only=True)
 class ToySettings:
     task: Literal["reverse"] = "reverse"
+    """What a translation is: the letters of the source backwards."""
     letters: int = 20
     """Size of the alphabet."""
     min_length: int = 4
+    """Fewest letters of a sentence."""
     max_length: int = 12
+    """Most letters of a sentence."""
     train: int = 20_000
-    """Pairs of each split; no pair is in two."""
+    """Pairs to train on; no pair is in two of the three splits."""
     valid: int = 500
+    """Pairs to validate with."""
     test: int = 1000
+    """Pairs to test with."""
 
     def __post_init__(self) -> None:
         literals(self)

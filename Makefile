@@ -13,7 +13,7 @@ DIST := .venv-dist
 DOCS := .venv-docs
 BENCH ?= runs/bench
 
-.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard options \
+.PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard options settings \
 	bench bench-quick bench-real bench-parts dist docs clean
 
 ## run: serve the default model on this machine, and translate with it; PORT=50052 for another port
@@ -71,6 +71,10 @@ dashboard: $(VENV)/.dev
 ## options: write the tables of docs/options.md again
 options: $(VENV)/.dev
 	$(BIN)/python scripts/options_page.py
+
+## settings: write docs/settings.md again, which lists all settings of a recipe
+settings: $(VENV)/.dev
+	$(BIN)/python scripts/settings_page.py
 
 ## bench: Dragoman beside its peers, under load, and where its time goes; writes docs/benchmarks.md
 bench: $(VENV)/.peers

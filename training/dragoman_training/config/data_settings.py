@@ -83,6 +83,7 @@ class CorpusSettings:
     source: tuple[str, ...] = ()
     """Files, plain or gzip. Without ``target``: TSV files with both sides."""
     target: tuple[str, ...] = ()
+    """Files with the translations of ``source``, line by line."""
     labels: tuple[str, ...] = ()
     """Files with a label on each line, one file for each file of ``source``: where that line of
     the corpus comes from."""
@@ -98,6 +99,7 @@ class CorpusSettings:
     remove_duplicates: bool = True
     """Leave out pairs that came before in this corpus. Other corpora may have them too."""
     variants: VariantSettings = field(default_factory=VariantSettings)
+    """Other forms of the pairs to train on beside them."""
 
     def __post_init__(self) -> None:
         if not self.name or not self.source:
@@ -124,8 +126,11 @@ class ValidationText:
     """Held-out text that a run is measured on."""
 
     name: str = "valid"
+    """What reports call it."""
     source: tuple[str, ...] = ()
+    """Files, plain or gzip. Without ``target``: TSV files with both sides."""
     target: tuple[str, ...] = ()
+    """Files with the translations of ``source``, line by line."""
 
     def __post_init__(self) -> None:
         if not self.name or not self.source:
@@ -137,20 +142,24 @@ class ValidationText:
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
     source_language: str = ""
-    """Language tags, as ``en`` or ``pt-BR``."""
+    """Tag of the language to translate from, such as ``en``."""
     target_language: str = ""
+    """Tag of the language to translate into, such as ``pt-BR``."""
     directory: str = ""
     """Where relative paths of text begin. Empty: where the command runs."""
     train_source: tuple[str, ...] = ()
     """One corpus, the short way: files, plain or gzip. Without ``train_target``: TSV files."""
     train_target: tuple[str, ...] = ()
+    """Files with the translations of ``train_source``, line by line."""
     corpora: tuple[CorpusSettings, ...] = ()
     """Several corpora, each with a weight, filters and variants of its own."""
     words: WordSettings = field(default_factory=WordSettings)
     """Single words to train on, with translations that are found in the corpora."""
     valid_source: tuple[str, ...] = ()
-    """One validation text, the short way."""
+    """One validation text, the short way: files, plain or gzip. Without ``valid_target``: TSV
+    files."""
     valid_target: tuple[str, ...] = ()
+    """Files with the translations of ``valid_source``, line by line."""
     validation: tuple[ValidationText, ...] = ()
     """Several validation texts, each measured by itself."""
     max_tokens: int = 128

@@ -162,14 +162,19 @@ class Recipe:
     seed: int = 1
     """Decides everything random."""
     data: DataSettings = field(default_factory=DataSettings)
+    """The text: files, languages, filters."""
     toy: ToySettings | None = None
     """Make up the text instead of reading it from ``data``'s files."""
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
+    """The vocabulary that is learnt from the text."""
     model: TransformerSettings | RecurrentSettings = field(default_factory=TransformerSettings)
-    """Which of the two, its ``kind`` says."""
+    """What is trained; its ``kind`` says which of the two it is."""
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    """How it is trained: steps, batches, learning rate, precision."""
     validation: ValidationSettings = field(default_factory=ValidationSettings)
+    """How often it is measured, and on how much."""
     checkpoints: CheckpointSettings = field(default_factory=CheckpointSettings)
+    """Which checkpoints are kept, and which of them are averaged."""
 
     def __post_init__(self) -> None:
         at_least(0, "seed", self.seed)

@@ -22,6 +22,7 @@ _JOINT, _SOURCE, _TARGET = "tokenizer.spm", "source.spm", "target.spm"
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSettings:
     kind: Literal["unigram", "bpe"] = "unigram"
+    """How pieces are learnt: a unigram language model, or byte-pair encoding."""
     vocabulary: int = 8000
     """Entries, special tokens and the 256 bytes included; of each side if not joint."""
     joint: bool = True

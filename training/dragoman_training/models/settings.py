@@ -14,21 +14,28 @@ class TransformerSettings:
     """
 
     kind: Literal["transformer"] = "transformer"
+    """Which kind of model these settings are of."""
     width: int = 512
     """d_model: the width of every token's vector between layers."""
     heads: int = 8
+    """Heads of each attention, which share the width."""
     feed_forward: int = 2048
     """d_ff: the width inside the feed-forward networks."""
     encoder_layers: int = 6
+    """Layers of the encoder, which runs once for a sentence."""
     decoder_layers: int = 6
+    """Layers of the decoder, which runs once for each token of a translation."""
     dropout: float = 0.1
-    """On each sublayer's output and on the sum of embedding and position."""
+    """Dropout on each sublayer's output and on the sum of embedding and position."""
     attention_dropout: float = 0.0
-    """On the attention weights."""
+    """Dropout on the attention weights."""
     activation_dropout: float = 0.0
-    """Inside the feed-forward network."""
+    """Dropout inside the feed-forward networks."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
+    """The function inside the feed-forward networks."""
     norm: Literal["pre", "post"] = "post"
+    """Where the layer norm stands: before each sublayer, which is easier to train, or after it, as
+    in the paper."""
     positions: Literal["sinusoidal", "marian", "m2m100", "tensor2tensor", "learned"] = "sinusoidal"
     """``sinusoidal`` is the paper's; ``marian`` and ``m2m100`` are waves as transformers has them,
     for models that are to go there (``dragoman export-hf``); ``tensor2tensor`` are those of models
@@ -40,6 +47,7 @@ class TransformerSettings:
     scale_embeddings: bool = True
     """Multiply embeddings by the square root of the width."""
     output_bias: bool = False
+    """Whether the output projection adds a number to the score of each token."""
     decoder: Literal["attention", "ssru"] = "attention"
     """What a decoder layer looks back with: self-attention, or the recurrent cell of Kim et al.
     (2019), which is faster and does well as the student of a larger model."""
@@ -72,22 +80,24 @@ class RecurrentSettings:
     """An encoder-decoder of gated recurrent units: what translation was before the Transformer."""
 
     kind: Literal["recurrent"] = "recurrent"
+    """Which kind of model these settings are of."""
     attention: Literal["none", "additive"] = "additive"
     """What the decoder sees of the source: one vector for all of it (Cho et al., 2014), or the
     words that it looks at for each of its own (Bahdanau et al., 2015)."""
     width: int = 512
-    """Of the decoder's state, and of each of the encoder's two directions."""
+    """Width of the decoder's state, and of each of the encoder's two directions."""
     embedding: int = 256
     """The width of a token's vector, before the encoder and before the output."""
     layers: int = 1
-    """Of the encoder, and of the decoder."""
+    """Layers of the encoder, and of the decoder."""
     dropout: float = 0.1
-    """On embeddings, between layers, and before the output."""
+    """Dropout on embeddings, between layers, and before the output."""
     max_length: int = 256
     """The longest sentence of either side, the end token included."""
     tied_embeddings: Literal["all", "target", "none"] = "all"
     """Matrices that are one: source, target and output; target and output; or each its own."""
     output_bias: bool = False
+    """Whether the output projection adds a number to the score of each token."""
 
     def __post_init__(self) -> None:
         literals(self)

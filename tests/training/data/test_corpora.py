@@ -193,7 +193,7 @@ def test_a_pair_is_no_duplicate_of_one_that_weighs_nothing(tmp_path: Path) -> No
 def test_filters_for_machine_made_text_are_for_the_corpora_that_say_so(tmp_path: Path) -> None:
     pairs = [
         ("I have 3 cats.", "Tenho 4 gatos."),
-        ('"Come in."', "Entre."),
+        ('"Come on in."', "Entre."),
         ("I like the sea.", "Gosto do mar."),
         ("", "Nada"),
     ]

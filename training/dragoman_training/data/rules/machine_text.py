@@ -29,6 +29,7 @@ Fault = Literal[
     "times",
     "currency",
     "made_up",
+    "short",
 ]
 """Why a machine-made pair is dropped, as the report names it."""
 
@@ -54,6 +55,8 @@ _MIN_WORDS = 5
 """Words that a sentence must have before the share of copied words says anything."""
 _MAX_COPIED = 0.6
 """Largest share of the target's words that may also stand in the source."""
+_MIN_SOURCE_WORDS = 3
+"""Words that a source must have: what one or two words mean, a teacher of sentences guesses."""
 _RATIO_LOW, _RATIO_HIGH = 0.5, 2.0
 """Bounds of the target's length in characters, as a multiple of the source's."""
 _SLACK = 12
@@ -89,6 +92,8 @@ def _mend(pair: Pair) -> str:
 
 def _fault(pair: Pair) -> Fault | None:
     source, target = pair
+    if len(source.split()) < _MIN_SOURCE_WORDS:
+        return "short"
     if not (_RATIO_LOW * len(source) - _SLACK <= len(target) <= _RATIO_HIGH * len(source) + _SLACK):
         return "length"
     if _numbers_differ(source, target):

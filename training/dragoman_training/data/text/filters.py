@@ -48,6 +48,8 @@ class FilterReport:
     """Machine-made: the target lost a currency, or names another one."""
     made_up: int = 0
     """Machine-made: the target has a phrase that the teacher says of anything."""
+    short: int = 0
+    """Machine-made: the source is a word or two, of which a teacher of sentences knows little."""
 
     @property
     def read(self) -> int:

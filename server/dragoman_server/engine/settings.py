@@ -33,7 +33,7 @@ class EngineSettings(QueueSettings):
     """Processes that the lanes of a server run in, one lane each; 0: its own, as threads; unset: to
     suit the cores."""
     pin: bool = True
-    """Keep each worker to cores of its own, where there are enough."""
+    """Keep each worker to cores of its own, where there are enough and no container's quota."""
     share_weights: bool = True
     """Let workers share one copy of the weights, which is kept in the cache directory."""
     cache_dir: Path | None = None

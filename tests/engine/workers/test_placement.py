@@ -1,8 +1,12 @@
 """Which CPUs workers keep to."""
 
+import os
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from dragoman_server.engine.workers.placement import memory_nodes, parse_cpus, places
+from dragoman_server.engine.workers.placement import memory_nodes, own_nodes, parse_cpus, places
 
 TWO_NODES = [[0, 1, 2, 3, 4], [8, 9, 10]]
 
@@ -37,3 +41,18 @@ def test_this_machine_has_cpus_to_give() -> None:
     nodes = memory_nodes()
     assert places(1, 1, nodes)[0]
     assert len({cpu for node in nodes for cpu in node}) == sum(map(len, nodes))
+
+
+@pytest.mark.parametrize(("quota", "cpus"), [("max 100000", 8), ("800000 100000", 8), ("2 1", 0)])
+def test_under_a_quota_no_worker_is_kept_anywhere(
+    monkeypatch: pytest.MonkeyPatch, quota: str, cpus: int
+) -> None:
+    """Other containers on the machine would keep theirs to the same CPUs."""
+    read_text = Path.read_text
+
+    def read(path: Path, *arguments: Any) -> str:
+        return quota if path.name == "cpu.max" else read_text(path, *arguments)
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(Path, "read_text", read)
+    assert sum(map(len, own_nodes())) == cpus

@@ -4,6 +4,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from dragoman_server.engine.settings import available_cores
+
 _NODES = Path("/sys/devices/system/node")
 _ANY: frozenset[int] = frozenset()
 
@@ -23,6 +25,16 @@ def places(workers: int, threads: int, nodes: Sequence[Sequence[int]]) -> list[f
         left += node[whole:]
     groups += [left[at : at + threads] for at in range(0, len(left) // threads * threads, threads)]
     return [frozenset(group) for group in groups[:workers]]
+
+
+def own_nodes() -> list[list[int]]:
+    """Return the CPUs of each memory node that workers may be kept to; none under a quota.
+
+    A quota is a share of the time of all CPUs. Containers under one would keep their workers to the
+    same first CPUs of a machine, and crowd there while others are idle.
+    """
+    nodes = memory_nodes()
+    return nodes if available_cores() == sum(map(len, nodes)) else []
 
 
 def memory_nodes() -> list[list[int]]:

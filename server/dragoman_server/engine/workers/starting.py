@@ -13,7 +13,7 @@ from dragoman_server.engine.workers.channel import ChannelClosedError
 from dragoman_server.engine.workers.link import LinkState, WorkerLink
 from dragoman_server.engine.workers.messages import PREPARED, READY, REFUSED, Message
 from dragoman_server.engine.workers.opening import Opened, Opening
-from dragoman_server.engine.workers.placement import memory_nodes, places
+from dragoman_server.engine.workers.placement import own_nodes, places
 from dragoman_server.errors import BundleError
 from dragoman_server.runtime.prepacked import default_directory
 
@@ -31,7 +31,7 @@ def cache_of(settings: EngineSettings) -> Path | None:
 def openings_for(bundle: Bundle, settings: EngineSettings) -> list[Opening]:
     """Return what each worker of an engine is told when it is started."""
     resolved = settings.resolved
-    nodes = memory_nodes() if settings.pin else []
+    nodes = own_nodes() if settings.pin else []
     return [
         Opening(
             lane=lane,

@@ -10,6 +10,8 @@ import sys
 from importlib.metadata import EntryPoint, entry_points, version
 from typing import Protocol, TypeGuard
 
+from dragoman_cli.extras import how_to_install
+
 GROUP = "dragoman.commands"
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -32,7 +34,7 @@ def main() -> None:
     try:
         import typer
     except ModuleNotFoundError:
-        sys.exit("dragoman: the command needs an extra: pip install 'dragoman[cli]'")
+        sys.exit(f"dragoman: the command needs an extra: {how_to_install('cli')}")
 
     from dragoman_cli.help import MAX_WIDTH, HelpCommand, HelpGroup
 
@@ -109,7 +111,7 @@ def _name_extra(error: ModuleNotFoundError, commands: list[EntryPoint]) -> str:
     if entry is None or missing.startswith("dragoman_"):
         raise error
     extra = entry.module.partition(".")[0].removeprefix("dragoman_")
-    return f"'{called}' needs {missing}: pip install 'dragoman[{extra}]'"
+    return f"'{called}' needs {missing}: {how_to_install(extra)}"
 
 
 def _leave(message: str, exit_code: int) -> None:

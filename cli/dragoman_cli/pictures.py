@@ -22,9 +22,9 @@ def check_picture(path: Path) -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ModuleNotFoundError:
-        raise ConfigurationError(
-            "a picture needs matplotlib: pip install 'dragoman[plot]'"
-        ) from None
+        from dragoman_cli.extras import how_to_install
+
+        raise ConfigurationError(f"a picture needs matplotlib: {how_to_install('plot')}") from None
 
 
 def save(figure: "Figure", path: Path) -> None:

@@ -4,6 +4,10 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+import pytest
+
+from dragoman_cli.extras import how_to_install
+
 RUN = "import sys; from dragoman_cli.main import main; sys.argv[0] = 'dragoman'; main()"
 
 
@@ -39,16 +43,18 @@ def test_help_works_without_torch() -> None:
     assert dragoman("--help", without="torch").returncode == 0
 
 
-def test_a_missing_extra_is_named() -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")  # as the command has it
     run = dragoman("plot", "nowhere", without="torch")
     assert run.returncode == 2
-    assert run.stderr == "dragoman: 'plot' needs torch: pip install 'dragoman[training]'\n"
+    assert run.stderr == f"dragoman: 'plot' needs torch: {how_to_install('training')}\n"
 
 
-def test_a_missing_command_line_extra_is_named() -> None:
+def test_a_missing_command_line_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
     run = dragoman("--help", without="typer")
     assert run.returncode == 1
-    assert run.stderr == "dragoman: the command needs an extra: pip install 'dragoman[cli]'\n"
+    assert run.stderr == f"dragoman: the command needs an extra: {how_to_install('cli')}\n"
 
 
 def test_an_unknown_subcommand_is_a_usage_error() -> None:

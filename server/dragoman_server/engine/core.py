@@ -6,6 +6,7 @@ options; each of its sentences is answered exactly once, with hypotheses or with
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -181,8 +182,7 @@ class Failure(Enum):
     """The engine was closed."""
 
 
-@dataclass(frozen=True, order=True)
-class Ticket:
+class Ticket(NamedTuple):
     """The name of a sentence: which sentence of which request."""
 
     request: int
@@ -223,8 +223,7 @@ class Answer:
     """Decoder steps that the sentence took part in."""
 
 
-@dataclass(frozen=True)
-class NewToken:
+class NewToken(NamedTuple):
     """One more token of a sentence that is streamed."""
 
     ticket: Ticket
@@ -236,7 +235,10 @@ class NewToken:
 
 @dataclass(eq=False)
 class Report:
-    """What one turn of one lane came to: plain numbers, for whoever exports metrics."""
+    """What one turn of one lane came to: plain numbers, for whoever exports metrics.
+
+    Turns before it in which there was nothing but a step can be part of the same report.
+    """
 
     lane: int
     """Number of the lane."""
@@ -264,3 +266,22 @@ class Report:
     """Seconds of the whole turn, from the decision what to do until it is done."""
     faults: int = 0
     """Calls of a graph that failed."""
+    earlier_steps: list[tuple[int, float]] = field(default_factory=list)
+    """Rows and seconds of the steps of earlier turns. Their other seconds are in the sums here."""
+
+    @property
+    def has_news(self) -> bool:
+        """Whether someone waits for what is in here."""
+        return bool(self.tokens or self.answers or self.faults)
+
+    @property
+    def is_step_only(self) -> bool:
+        """Whether nothing happened but a step."""
+        return bool(self.rows and not self.encoded and not self.has_news)
+
+    def add_earlier(self, earlier: "Report") -> None:
+        """Take in the report of the turns before, in which nothing happened but steps."""
+        self.earlier_steps = earlier.earlier_steps
+        self.earlier_steps.append((earlier.rows, earlier.step_seconds))
+        self.graph_seconds += earlier.graph_seconds
+        self.turn_seconds += earlier.turn_seconds

@@ -64,6 +64,8 @@ class Scheduler:
         """Rows that each flow holds."""
         self._lane_rows = [0] * settings.lanes
         """Rows that are held in each lane."""
+        self.used_rows = 0
+        """Rows that are held, in all lanes."""
         self._open_lanes = set(range(settings.lanes))
         """Lanes that take sentences."""
         self._deadlines: list[tuple[float, int]] = []
@@ -82,11 +84,6 @@ class Scheduler:
         """Source tokens of the sentences that wait."""
         self.running = 0
         """Sentences that run."""
-
-    @property
-    def used_rows(self) -> int:
-        """Rows that are held, in all lanes."""
-        return sum(self._lane_rows)
 
     def submit(
         self,
@@ -256,7 +253,7 @@ class Scheduler:
     def _next(self, lane: int, tokens: int) -> Ticket | None:
         """Return the sentence that this lane would admit now, after ``tokens`` of others."""
         settings = self.settings
-        if lane not in self._open_lanes:
+        if not self.waiting or lane not in self._open_lanes:
             return None
         free = settings.rows - self._lane_rows[lane]
         # Lanes share the work evenly: what one leaves, another is free to take.
@@ -293,6 +290,7 @@ class Scheduler:
         self.running += 1
         self._waiting_rows -= need.rows
         self._lane_rows[lane] += need.rows
+        self.used_rows += need.rows
         self._held_rows[entry.flow] = self._held_rows.get(entry.flow, 0) + need.rows
         order = self._flow_order[entry.priority]
         order.remove(entry.flow)
@@ -307,6 +305,7 @@ class Scheduler:
         rows = entry.needs[ticket.sentence].rows
         self.running -= 1
         self._lane_rows[lane] -= rows
+        self.used_rows -= rows
         self._held_rows[entry.flow] -= rows
         if not self._held_rows[entry.flow]:
             del self._held_rows[entry.flow]

@@ -157,8 +157,7 @@ class Dispatcher:
         held = self._held[report.lane]
         held.append(report)
         now = time.monotonic()
-        has_news = report.tokens or report.answers or report.faults
-        if not has_news and now < self._handed_over[report.lane] + _HELD_SECONDS:
+        if not report.has_news and now < self._handed_over[report.lane] + _HELD_SECONDS:
             return
         self._held[report.lane] = []
         self._handed_over[report.lane] = now

@@ -138,13 +138,15 @@ def test_reports_arrive_to_the_last_bit(data: st.DataObject) -> None:
         graph_seconds=0.3,
         turn_seconds=0.4,
         faults=1,
+        earlier_steps=[(2, 0.5), (3, 0.25)],
     )
     (message,) = through(pack_reports([sent]))
     (came,) = unpack_reports(message, 2, {job.ticket: job})
     assert came.tokens == sent.tokens
     for name in ("lane", "rows", "encoded", "source_tokens", "padding", "target_tokens", "faults"):
         assert getattr(came, name) == getattr(sent, name)
-    for name in ("encode_seconds", "step_seconds", "graph_seconds", "turn_seconds"):
+    seconds = ("encode_seconds", "step_seconds", "graph_seconds", "turn_seconds")
+    for name in (*seconds, "earlier_steps"):
         assert getattr(came, name) == getattr(sent, name)
     (answer,), (expected,) = came.answers, sent.answers
     assert (answer.ticket, answer.failure, answer.steps) == (
@@ -162,3 +164,19 @@ def test_reports_arrive_to_the_last_bit(data: st.DataObject) -> None:
             assert one.alignment is not None
             assert one.alignment.tobytes() == other.alignment.tobytes()
             assert one.alignment.shape == other.alignment.shape
+
+
+def test_turns_with_nothing_but_a_step_are_part_of_the_next_report() -> None:
+    first = Report(1, rows=3, step_seconds=0.1, graph_seconds=0.2, turn_seconds=0.3)
+    second = Report(1, rows=2, step_seconds=0.4, graph_seconds=0.5, turn_seconds=0.75)
+    last = Report(1, rows=1, step_seconds=0.1, graph_seconds=0.1, turn_seconds=1.0, faults=1)
+    assert first.is_step_only
+    assert second.is_step_only
+    assert not last.is_step_only
+    assert not Report(1, rows=1, encoded=1).is_step_only
+    second.add_earlier(first)
+    last.add_earlier(second)
+    assert last.earlier_steps == [(3, 0.1), (2, 0.4)]
+    assert (last.rows, last.step_seconds) == (1, 0.1)
+    assert last.turn_seconds == 0.3 + 0.75 + 1.0
+    assert round(last.graph_seconds, 9) == 0.8

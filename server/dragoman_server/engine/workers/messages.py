@@ -159,14 +159,14 @@ def _pack_report(report: Report) -> Message:
         [_pack_answer(answer) for answer in report.answers],
         *(report.rows, report.encoded, report.source_tokens, report.padding, report.target_tokens),
         *(report.encode_seconds, report.step_seconds, report.graph_seconds, report.turn_seconds),
-        report.faults,
+        *(report.faults, report.earlier_steps),
     )
 
 
 def _unpack_report(packed: Message, lane: int, jobs: dict[Ticket, Job]) -> Report:
     tokens, answers, *figures = packed
     rows, encoded, source_tokens, padding, target_tokens, *figures = figures
-    encode_seconds, step_seconds, graph_seconds, turn_seconds, faults = figures
+    encode_seconds, step_seconds, graph_seconds, turn_seconds, faults, earlier_steps = figures
     return Report(
         lane,
         tokens=[NewToken(Ticket(r, s), token, log_prob) for r, s, token, log_prob in tokens],
@@ -181,6 +181,7 @@ def _unpack_report(packed: Message, lane: int, jobs: dict[Ticket, Job]) -> Repor
         graph_seconds=graph_seconds,
         turn_seconds=turn_seconds,
         faults=faults,
+        earlier_steps=earlier_steps,
     )
 
 

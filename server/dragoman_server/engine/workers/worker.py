@@ -97,10 +97,11 @@ class Worker:
         return work
 
     def _report(self, report: Report) -> None:
+        if self._held and self._held[-1].is_step_only:  # to count it by itself costs the front more
+            report.add_earlier(self._held.pop())
         self._held.append(report)
         now = time.monotonic()
-        has_news = report.tokens or report.answers or report.faults
-        if has_news or now >= self._sent_at + _HELD_SECONDS:
+        if report.has_news or now >= self._sent_at + _HELD_SECONDS:
             self._channel.send(pack_reports(self._held))
             self._held = []
             self._sent_at = now

@@ -5,6 +5,8 @@ loaded, reasons from lists in the code. What a client makes up never becomes a l
 docs/metrics.md describes each metric.
 """
 
+from bisect import bisect_left
+from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Sequence
 
 import prometheus_client
@@ -173,6 +175,10 @@ class Metrics:
         answered = self._answer_observer(model)
 
         def observe(report: Report) -> None:
+            if report.earlier_steps:
+                rows, seconds = zip(*report.earlier_steps, strict=True)
+                _observe_all(batch_rows, rows)
+                _observe_all(step, seconds)
             if report.rows:
                 batch_rows.observe(report.rows)
                 step.observe(report.step_seconds)
@@ -221,6 +227,14 @@ class Metrics:
     def rejected_for(self, reason: str) -> None:
         if reason in REJECTIONS:
             self.rejected.labels(reason).inc()
+
+
+def _observe_all(histogram: Histogram, values: Sequence[float]) -> None:
+    """Do the same as ``observe`` for each value, at a fraction of the cost."""
+    counts = Counts(bisect_left(histogram._upper_bounds, value) for value in values)
+    for bucket, count in counts.items():
+        histogram._buckets[bucket].inc(count)
+    histogram._sum.inc(sum(values))
 
 
 class _EngineFigures(Collector):

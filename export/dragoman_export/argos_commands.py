@@ -9,6 +9,7 @@ from dragoman_export.bundle_options import (
     BundleArgument,
     GoldenOption,
     KeepOption,
+    MaxBleuLostOption,
     NameOption,
     PrecisionOption,
     SentencesOption,
@@ -71,6 +72,7 @@ def import_argos(
         Path | None, typer.Option(help="Right translations of the text to measure quality on.")
     ] = None,
     sentences: SentencesOption = 1000,
+    max_bleu_lost: MaxBleuLostOption = 0.3,
     golden: GoldenOption = None,
     shortlist_source: ShortlistSourceOption = None,
     shortlist_target: ShortlistTargetOption = None,
@@ -95,7 +97,9 @@ def import_argos(
     from dragoman_server.cli.describe import describe
     from dragoman_training.report.terminal import stage_bar
 
-    settings = export_settings(bundle, name, version, precision, keep_float32, licence)
+    settings = export_settings(
+        bundle, name, version, precision, keep_float32, licence, max_bleu_lost
+    )
     try:
         taken = ImportSettings(
             source_language=source_language,

@@ -11,6 +11,7 @@ from dragoman_export.bundle_options import (
     GoldenOption,
     KeepOption,
     LicenceOption,
+    MaxBleuLostOption,
     NameOption,
     PrecisionOption,
     SentencesOption,
@@ -43,6 +44,7 @@ def export(
         Path | None, typer.Option(help="Right translations of the text to measure quality on.")
     ] = None,
     sentences: SentencesOption = 1000,
+    max_bleu_lost: MaxBleuLostOption = 0.3,
     golden: GoldenOption = None,
     shortlist_source: ShortlistSourceOption = None,
     shortlist_target: ShortlistTargetOption = None,
@@ -66,7 +68,9 @@ def export(
     from dragoman_training.report.terminal import stage_bar
     from dragoman_training.train.checkpoint import Checkpoint, find_checkpoint
 
-    settings = export_settings(bundle, name, version, precision, keep_float32, licence)
+    settings = export_settings(
+        bundle, name, version, precision, keep_float32, licence, max_bleu_lost
+    )
     sample = _sample(checkpoint, source, reference, sentences, golden)
     lexicon = read_lexicon(shortlist_source, shortlist_target, shortlist_likely)
     loaded = Checkpoint.load(find_checkpoint(checkpoint))
@@ -84,11 +88,10 @@ def _sample(
     golden: Path | None,
 ) -> "ParallelSample | None":
     """Read the text to measure on; by default, the validation text of the run."""
-    from dragoman_export.texts import read_sample
+    from dragoman_export.texts import read_sample, read_sample_of_run
 
     if source is None and reference is None:
-        valid = (checkpoint / "data" / name for name in ("valid.source", "valid.target"))
-        source, reference = (path if path.exists() else None for path in valid)
+        return read_sample_of_run(checkpoint, sentences, golden)
     return read_sample(source, reference, sentences, golden)
 
 

@@ -17,6 +17,7 @@ from dragoman_export.proofs.against_torch import RAGGED_ROWS, check_against_mode
 from dragoman_export.proofs.batch_invariance import check_batch_invariance
 from dragoman_export.proofs.golden import golden_decodings
 from dragoman_export.proofs.quality import (
+    MAX_BLEU_LOST,
     TextQuality,
     Translations,
     check_quality,
@@ -58,6 +59,8 @@ class ExportSettings:
     """Matrix products that stay float32 in an int8 bundle, as patterns of their names."""
     licence: str = "unknown"
     """Licence of the model, as an SPDX identifier."""
+    max_bleu_lost: float = MAX_BLEU_LOST
+    """Most BLEU that the bundle may lose against float32; more leaves no bundle."""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -66,6 +69,10 @@ class ExportSettings:
             )
         if self.keep_float32 and self.precision != "int8":
             raise ValueError("keep_float32 is for int8: other precisions have no such products")
+        if not 0 <= self.max_bleu_lost <= 100:
+            raise ValueError(
+                f"max_bleu_lost is {self.max_bleu_lost}: it must be at least 0 and at most 100"
+            )
         for field in ("name", "version"):
             if not getattr(self, field):
                 raise ValueError(f"{field} is empty")
@@ -118,7 +125,9 @@ def export_bundle(
             bundle = _write(origin, staging, settings, quantization, shortlist)
             graphs = _opened(bundle)
         if sample is not None:
-            measured |= asdict(_measure(origin, bundle, sample, in_float32, watch))
+            quality = _measure(origin, bundle, sample, in_float32, watch)
+            measured |= {**asdict(quality), "max_bleu_lost": settings.max_bleu_lost}
+            check_quality(bundle.manifest, quality, settings.max_bleu_lost)
         bundle = replace(bundle, manifest=replace(bundle.manifest, quality=measured))
         sources = golden_sources(origin, bundle.manifest, sample)
         if settings.precision != "float16":
@@ -232,12 +241,11 @@ def _measure(
     ours = in_float32
     if bundle.manifest.precision != "float32":
         ours = translate_ids(bundle, sources, origin.start, watch)
-    quality = compare_quality(
+    return compare_quality(
         [ours[tuple(source)] for source in sources],
         [in_float32[tuple(source)] for source in sources],
         sample.references,
         origin.target.decode,
         origin.measured_language,
+        sample.name,
     )
-    check_quality(bundle.manifest, quality)
-    return quality

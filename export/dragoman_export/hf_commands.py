@@ -11,6 +11,7 @@ from dragoman_export.bundle_options import (
     GoldenOption,
     KeepOption,
     LicenceOption,
+    MaxBleuLostOption,
     NameOption,
     PrecisionOption,
     SentencesOption,
@@ -68,6 +69,7 @@ def import_hf(
         ),
     ] = None,
     sentences: SentencesOption = 1000,
+    max_bleu_lost: MaxBleuLostOption = 0.3,
     golden: GoldenOption = None,
     shortlist_source: ShortlistSourceOption = None,
     shortlist_target: ShortlistTargetOption = None,
@@ -93,7 +95,9 @@ def import_hf(
     from dragoman_server.cli.describe import describe
     from dragoman_training.report.terminal import stage_bar
 
-    settings = export_settings(bundle, name, version, precision, keep_float32, licence)
+    settings = export_settings(
+        bundle, name, version, precision, keep_float32, licence, max_bleu_lost
+    )
     try:
         languages = ImportSettings(
             source_languages=tuple(source_language or ()),

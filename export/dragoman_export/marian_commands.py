@@ -10,6 +10,7 @@ from dragoman_export.bundle_options import (
     GoldenOption,
     KeepOption,
     LicenceOption,
+    MaxBleuLostOption,
     NameOption,
     SentencesOption,
     VersionOption,
@@ -79,6 +80,7 @@ def import_marian(
         Path | None, typer.Option(help="Right translations of the text to measure quality on.")
     ] = None,
     sentences: SentencesOption = 1000,
+    max_bleu_lost: MaxBleuLostOption = 0.3,
     golden: GoldenOption = None,
 ) -> None:
     """Write a model of Marian, Bergamot, Firefox or translateLocally as a bundle.
@@ -101,7 +103,9 @@ def import_marian(
     from dragoman_training.report.terminal import stage_bar
 
     def settings_for(precision: str) -> "ExportSettings":
-        return export_settings(bundle, name, version, precision, keep_float32, licence)
+        return export_settings(
+            bundle, name, version, precision, keep_float32, licence, max_bleu_lost
+        )
 
     settings = settings_for(precision or "int8")  # now, so that a bad option is told at once
     try:

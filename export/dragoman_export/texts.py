@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from dragoman_export.errors import ExportError
@@ -12,7 +12,8 @@ from dragoman_export.progress import Watch
 from dragoman_export.source import Origin
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.shortlist import Shortlist
-from dragoman_training.data.text.corpus import ParallelText, check_readable, read_lines
+from dragoman_training.config.tables import read_dict
+from dragoman_training.data.text.corpus import Pair, ParallelText, check_readable, read_lines
 
 _BATCH_PAIRS = 1000
 """Sentence pairs that are tokenized at a time."""
@@ -32,6 +33,8 @@ class ParallelSample:
     """Sentences to find the scales of int8 on; if there are none, ``sources`` are used."""
     golden: Sequence[str] = ()
     """Sentences to make golden decodings of; if there are none, ``sources`` are used."""
+    name: str = "the given text"
+    """What reports call the text to measure quality on."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,34 @@ def read_sample(
     if source is None or reference is None:
         return None
     text = iter(ParallelText((source,), (reference,)))
+    return _sample(text, sentences, golden, f"{source.name} and {reference.name}")
+
+
+def read_sample_of_run(run: Path, sentences: int, golden: Path | None) -> ParallelSample | None:
+    """Read the validation texts of a training run, in turns; None if it has none, or is no run."""
+    try:
+        names = read_dict(run / "data" / "prepared.json")["valid"]
+    except (OSError, ValueError, KeyError):
+        return None
+    if not names:
+        return None
+    directories = [run / "data" / "valid" / name for name in names]
+    texts = (ParallelText((each / "source",), (each / "target",)) for each in directories)
+    in_turns = (pair for pairs in zip_longest(*texts) for pair in pairs if pair is not None)
+    name = "the run's validation text"
+    return _sample(in_turns, sentences, golden, name if len(names) == 1 else f"{name}s")
+
+
+def _sample(text: Iterator[Pair], sentences: int, golden: Path | None, name: str) -> ParallelSample:
     pairs = list(islice(text, sentences))
     if not pairs:
-        raise ExportError(f"{source}: empty")
+        raise ExportError(f"{name}: empty")
     return ParallelSample(
         [pair.source for pair in pairs],
         [pair.target for pair in pairs],
         calibration=[pair.source for pair in islice(text, CALIBRATION)],
         golden=list(read_lines(golden)) if golden else (),
+        name=name,
     )
 
 
@@ -92,7 +115,7 @@ def fitting(origin: Origin, sample: ParallelSample) -> ParallelSample:
     calibration, golden = (
         [t for t in texts if fits(t)] for texts in (sample.calibration, sample.golden)
     )
-    return ParallelSample(sources, references, calibration, golden)
+    return ParallelSample(sources, references, calibration, golden, sample.name)
 
 
 def calibration_ids(origin: Origin, sample: ParallelSample | None) -> list[list[int]]:

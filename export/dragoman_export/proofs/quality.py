@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dragoman_export.errors import VerificationError
 from dragoman_export.progress import Watch
+from dragoman_export.proofs.bootstrap import Interval, bleu_lost_interval
 from dragoman_server.bundle.manifest import Manifest
 from dragoman_server.bundle.reading import RunnableBundle
 from dragoman_server.engine.core import Sentence
@@ -15,7 +16,7 @@ from dragoman_training.data.tokenizer import END
 from dragoman_training.translate.evaluation import measure
 
 MAX_BLEU_LOST = 0.3
-"""Most BLEU that a bundle may lose against float32."""
+"""Most BLEU that a bundle may lose against float32, where nobody says otherwise."""
 MIN_AGREEMENT = 0.99
 """Smallest share of tokens that float16 must have in common with float32."""
 Translations = dict[tuple[int, ...], tuple[int, ...]]
@@ -31,6 +32,8 @@ _REQUEST, _REQUESTS = 16, 6
 class TextQuality:
     """What the bundle's graphs make of given text, beside the model in float32."""
 
+    text: str
+    """Name of the text that was translated."""
     sentences: int
     """Sentences that were translated."""
     bleu: float
@@ -39,6 +42,9 @@ class TextQuality:
     """chrF of the bundle's translations, from 0 to 100."""
     bleu_float32: float
     """BLEU of the translations in float32, from 0 to 100."""
+    bleu_lost_interval: Interval
+    """Where the BLEU that is lost against float32 lies with a confidence of 95%, by a paired
+    bootstrap over the sentences."""
     identical: float
     """Share of sentences that have the same translation in float32, from 0 to 1."""
     token_agreement: float
@@ -79,12 +85,12 @@ def compare_quality(
     references: Sequence[str],
     decode: Callable[[Sequence[int]], str],
     target_language: str,
+    text: str,
 ) -> TextQuality:
     """Measure the translations of one text in two precisions."""
-    quality, plain = (
-        measure([decode(ids) for ids in decoded], list(references), target_language)
-        for decoded in (ours, float32)
-    )
+    ours_text, plain_text = ([decode(ids) for ids in decoded] for decoded in (ours, float32))
+    quality = measure(ours_text, list(references), target_language)
+    plain = measure(plain_text, list(references), target_language)
     equal = sum(a == b for a, b in zip(ours, float32, strict=True))
     places = tokens = 0
     for a, b in zip(ours, float32, strict=True):
@@ -92,10 +98,12 @@ def compare_quality(
         places += max(len(left), len(right))
         tokens += sum(x == y for x, y in zip(left, right, strict=False))
     return TextQuality(
+        text=text,
         sentences=len(references),
         bleu=quality.bleu,
         chrf=quality.chrf,
         bleu_float32=plain.bleu,
+        bleu_lost_interval=bleu_lost_interval(ours_text, plain_text, references, target_language),
         identical=equal / len(references),
         token_agreement=tokens / places,
         bleu_signature=quality.bleu_signature,
@@ -103,18 +111,25 @@ def compare_quality(
     )
 
 
-def check_quality(manifest: Manifest, quality: TextQuality) -> None:
-    """Refuse a bundle that translates worse than the model it was made from."""
+def check_quality(manifest: Manifest, quality: TextQuality, max_bleu_lost: float) -> None:
+    """Refuse a bundle that translates worse than the model it was made from.
+
+    It is refused if it loses more with a confidence of 95%: on a few hundred sentences a model may
+    lose half a point of BLEU by chance, and win it on the next.
+    """
     precision = manifest.precision
     lost = quality.bleu_float32 - quality.bleu
-    if lost > MAX_BLEU_LOST:
+    low, high = quality.bleu_lost_interval
+    if low > max_bleu_lost:
         what, mend = precision, "Products that lose it can stay float32: --keep-float32 projection"
         if manifest.shortlist:
             what = f"{precision} with the shortlist"
             mend = "See what it is without, or with a longer one: --shortlist-likely 100"
         raise VerificationError(
-            f"{what} loses {lost:.2f} BLEU on the given text ({quality.bleu_float32:.2f} to "
-            f"{quality.bleu:.2f}); at most {MAX_BLEU_LOST} is allowed. {mend}"
+            f"{what} loses {lost:.2f} BLEU on {quality.sentences} sentences of {quality.text} "
+            f"({quality.bleu_float32:.2f} to {quality.bleu:.2f}; with 95% confidence between "
+            f"{low:.2f} and {high:.2f}); at most {max_bleu_lost:g} is allowed. {mend}; or allow "
+            "more: --max-bleu-lost"
         )
     if precision == "float16" and quality.token_agreement < MIN_AGREEMENT:
         raise VerificationError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import islice
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -42,9 +43,12 @@ def describe(bundle: Bundle) -> Table:
     if "bleu" in quality:
         rows["quality"] = (
             f"BLEU {quality['bleu']:.1f} (float32 {quality['bleu_float32']:.1f}), "
-            f"chrF {quality['chrf']:.1f}, greedy, {quality['sentences']} sentences; "
-            f"{quality['identical']:.1%} as float32"
+            f"chrF {quality['chrf']:.1f}, greedy, {quality['sentences']} sentences"
+            + (f" of {quality['text']}" if "text" in quality else "")
+            + f"; {quality['identical']:.1%} as float32"
         )
+    if "bleu_lost_interval" in quality and manifest.precision != "float32":
+        rows["against float32"] = _lost(quality)
     if "float32_log_prob_error" in quality:
         rows["against PyTorch"] = (
             f"log-probabilities within {quality['float32_log_prob_error']:.1e}"
@@ -52,6 +56,16 @@ def describe(bundle: Bundle) -> Table:
     for name, value in rows.items():
         table.add_row(name, escape(value))
     return table
+
+
+def _lost(quality: Mapping[str, Any]) -> str:
+    """Return how much BLEU a bundle loses against float32, and how sure that is."""
+    lost = quality["bleu_float32"] - quality["bleu"]
+    low, high = quality["bleu_lost_interval"]
+    text = f"{lost:.2f} BLEU lost; with 95% confidence between {low:.2f} and {high:.2f}"
+    if lost > quality["max_bleu_lost"]:
+        return f"{text}: more sentences would tell"
+    return text
 
 
 def languages_of(manifest: Manifest) -> str:

@@ -192,7 +192,7 @@ def test_the_sentence_that_ends_workers_is_answered_with_a_fault_and_no_other() 
                     await running.until(lambda: ticket not in link.jobs)  # noqa: B023
             await asyncio.sleep(0.001)
         assert running.answers[ticket].failure is Failure.FAULT
-        assert running.engine.lost_workers == 3
+        assert running.engine.lost_workers == 4
         await running.check(innocent)
         await running.until(lambda: running.engine._quarantine.link is None)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dragoman_server.bundle.reading import Bundle
-from dragoman_server.engine.core import Failure, Report
+from dragoman_server.engine.core import Failure, Report, Ticket
 from dragoman_server.engine.front import Deliver, Front, LaneStatus
 from dragoman_server.engine.jobs import Job
 from dragoman_server.engine.settings import EngineSettings
@@ -87,7 +87,7 @@ class WorkerEngine(Front):
     def find_lost_lane(self, stall_seconds: float) -> LaneStatus | None:
         """Replace workers that hang. Returns a lane where all have been gone for too long."""
         now = time.monotonic()
-        for link in list(self._links.values()):
+        for link in self._all_links:
             if link.is_busy and now - link.heard_at > stall_seconds:
                 self._lose(link, "does not answer")
         if self._unserved_since is not None:
@@ -108,15 +108,13 @@ class WorkerEngine(Front):
         with self._changed:
             self._is_open = False
         loop = self._loop
-        links = list(self._links.values())
         if loop is not None:
             asyncio.run_coroutine_threadsafe(self._detach_all(), loop).result()
-        if self._quarantine.link:
-            links.append(self._quarantine.link)
+        links = self._all_links
         for link in links:
             link.end()
-        stopped = [job for link in links for job in link.jobs.values()]
-        stopped += self._quarantine.clear()
+        stopped = self._quarantine.clear()
+        stopped += [job for link in links for job in link.jobs.values()]
         for link in links:
             link.jobs.clear()
         report = Report(0)
@@ -133,7 +131,7 @@ class WorkerEngine(Front):
             self._wake()
 
     async def _detach_all(self) -> None:
-        for link in (*self._links.values(), *filter(None, [self._quarantine.link])):
+        for link in self._all_links:
             self._detach(link)
 
     def _attach(self, link: WorkerLink) -> None:
@@ -262,9 +260,7 @@ class WorkerEngine(Front):
         facts = {"worker": link.lane, "pid": link.pid, "sentences": len(jobs)}
         log.error("a worker of %s %s", self.manifest.name, why, extra={"facts": facts})
         if link is self._quarantine.link:
-            self._answer(jobs.values(), Failure.FAULT)
-            self._quarantine.lost()
-            self._continue_quarantine()
+            self._lose_quarantined(jobs, link.leaving)
             return
         with self._changed:
             link.leaving.update(self._scheduler.close_lane(link.lane))
@@ -280,6 +276,23 @@ class WorkerEngine(Front):
         was_sound = was_ready and time.monotonic() - link.started_at > _SOUND_SECONDS
         delay = self._delays.next(link.lane, was_sound)
         self._loop.call_later(delay, self._start_again, link.lane)
+
+    def _lose_quarantined(self, jobs: dict[Ticket, Job], leaving: dict[Ticket, Failure]) -> None:
+        """Run the sentence that was alone in a worker again, until it is sure to be to blame."""
+        again: list[Job] = []
+        for ticket, job in jobs.items():
+            self._reruns.add_crash(ticket)
+            if ticket in leaving or self._reruns.is_guilty(ticket):
+                self._answer([job], leaving.get(ticket, Failure.FAULT))
+            else:
+                again.append(job)
+        self._quarantine.lost(again)
+        self._continue_quarantine()
+
+    @property
+    def _all_links(self) -> list[WorkerLink]:
+        """The workers of all lanes, and the one that has a suspect."""
+        return [*self._links.values(), *filter(None, [self._quarantine.link])]
 
     @property
     def _has_ready_worker(self) -> bool:

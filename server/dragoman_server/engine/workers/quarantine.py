@@ -1,10 +1,10 @@
 """Sentences that were in several crashes, each run alone in a worker that has nothing else.
 
-The one that ends this worker too is to blame. The others were only in its company.
+The one that ends this worker too, more than once, is to blame. The others were only in its company.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from dragoman_server.engine.core import Failure
 from dragoman_server.engine.jobs import Job
@@ -37,8 +37,12 @@ class Quarantine:
         if link and link.state is LinkState.READY and not link.jobs and self._waiting:
             link.send_work([], [self._waiting.popleft()])
 
-    def lost(self) -> None:
-        """Take note that the worker is gone, and start another where suspects are left."""
+    def lost(self, again: Iterable[Job]) -> None:
+        """Take note that the worker is gone, and start another where suspects are left.
+
+        ``again`` are those that it had, if they are to run once more.
+        """
+        self._waiting.extendleft(again)
         self.link = self._start() if self._waiting else None
 
     def cancel(self, request: int, reason: Failure) -> list[Job]:

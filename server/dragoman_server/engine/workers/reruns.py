@@ -7,6 +7,9 @@ from dragoman_server.engine.core import Answer, NewToken, Ticket
 
 _SUSPICIOUS_CRASHES = 2
 """Crashes after which a sentence runs alone."""
+_GUILTY_CRASHES = 4
+"""Crashes after which a sentence is to blame. It was alone in the last two of them, as one says
+little: workers also die for reasons of their own."""
 
 
 class Reruns:
@@ -33,6 +36,10 @@ class Reruns:
         self._crashes[ticket] += 1
         self._repeated[ticket] = self._streamed[ticket]
         return self._crashes[ticket] >= _SUSPICIOUS_CRASHES
+
+    def is_guilty(self, ticket: Ticket) -> bool:
+        """Whether a sentence was in so many crashes that it is not run again."""
+        return self._crashes[ticket] >= _GUILTY_CRASHES
 
     def forget(self, answers: Iterable[Answer]) -> None:
         """Keep nothing of sentences that were answered."""

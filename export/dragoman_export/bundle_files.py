@@ -15,10 +15,9 @@ from dragoman_server.bundle.golden import GOLDEN, Golden, write_golden
 from dragoman_server.bundle.manifest import MANIFEST, SHORTLIST, Manifest, SpecialIds, StoredFile
 from dragoman_server.bundle.reading import UncheckedBundle
 from dragoman_server.bundle.shortlist import Shortlist
-from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_training.data.tokenizer import BEGIN, END, OURS, PAD, UNKNOWN, Ends
 from dragoman_training.files import sha256
 from dragoman_training.models.transformer import Transformer
-from dragoman_training.translate.search import OURS, Ends
 
 UNNAMED: Mapping[str, Any] = {
     "name": "unverified",

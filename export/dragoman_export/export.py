@@ -202,8 +202,15 @@ def _write(
                 for package in ("dragoman", "torch", "onnx", "onnxruntime")
             },
             **origin.manifest,
+            "provenance": _made_of(origin),
         },
     )
+
+
+def _made_of(origin: Origin) -> dict[str, Any]:
+    """Return where a model comes from, and what it is made of where no recipe says so."""
+    told: dict[str, Any] = origin.manifest["provenance"]
+    return told if "recipe" in told else {**told, "model": asdict(origin.model.settings)}
 
 
 def _texts(origin: Origin, settings: ExportSettings, sample: ParallelSample) -> list[Sequence[int]]:

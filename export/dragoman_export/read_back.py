@@ -5,6 +5,7 @@ are whole numbers with a step for each row; their products are float32 weights a
 rounding of the export. What a bundle does not have is what an optimizer knew.
 """
 
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dragoman_export.graphs.weights import (
 from dragoman_server.bundle.graph_io import DECODER, ENCODER
 from dragoman_server.bundle.reading import Bundle, read_bundle
 from dragoman_server.errors import BundleError
-from dragoman_training.data.tokenizer import TokenizerPair
+from dragoman_training.data.tokenizer import OURS, Ends, TokenizerPair, foreign_pair
 from dragoman_training.errors import CheckpointError
 from dragoman_training.models.build import settings_from_dict
 from dragoman_training.models.layers import DecoderLayer, EncoderLayer, FeedForward
@@ -35,15 +36,27 @@ from dragoman_training.train.checkpoint import Checkpoint, weights_of
 
 Floats = npt.NDArray[np.float32]
 
+_OF_VOCABULARIES = (
+    *("source_tokenizer", "target_tokenizer", "source_vocabulary", "target_vocabulary"),
+    *("source_languages", "target_languages", "target_language_in"),
+    *("source_without_end", "ends_in_beam"),
+)
+"""Keys of a manifest that belong to the vocabularies, and stay with them."""
+
 _WEIGHTS = (
     *(".matrix", ".matrix_t", ".matrix_s8", ".steps", ".bias", ".gamma", ".beta"),
-    *(".table", ".table_s8", ".table_steps"),
+    *(".table", ".table_s8", ".table_steps", ".rows_s8"),
 )
 """How the names of what was learnt end."""
 
 
-def checkpoint_of_bundle(path: Path) -> Checkpoint:
-    """Return the model of a bundle that was trained here, without the state of its training."""
+def checkpoint_of_bundle(
+    path: Path, source_language: str = "", target_language: str = ""
+) -> Checkpoint:
+    """Return the model of a bundle, without the state of its training.
+
+    The languages say which pair of a model of several is meant.
+    """
     try:
         bundle = read_bundle(path)
     except BundleError as error:
@@ -56,11 +69,61 @@ def checkpoint_of_bundle(path: Path) -> Checkpoint:
     }
     config: dict[str, Any] = {
         **manifest.provenance,
-        "model": {**manifest.provenance["recipe"]["model"], **vocabularies},
+        "model": {**_model_table(bundle), **vocabularies},
         "source_language": manifest.source_language,
         "target_language": manifest.target_language,
     }
-    return Checkpoint(config, weights_of(model), TokenizerPair.load(path))
+    tokenizers = _tokenizers(bundle, source_language, target_language)
+    return Checkpoint(config, weights_of(model), tokenizers)
+
+
+def _tokenizers(bundle: Bundle, source_language: str, target_language: str) -> TokenizerPair:
+    manifest, special = bundle.manifest, bundle.manifest.special_ids
+    source = _language(bundle, "source", source_language)
+    target = _language(bundle, "target", target_language)
+    in_source = manifest.target_language_in == "source"
+    ends = Ends(
+        begin=special.begin,
+        end=special.end,
+        ends_source=not manifest.source_without_end,
+        start=() if in_source else target,
+        before=(*source, *(target if in_source else ())),
+        in_beam=manifest.ends_in_beam,
+    )
+    shortlist = (bundle.path / manifest.shortlist).read_bytes() if manifest.shortlist else b""
+    if ends == OURS and not manifest.source_vocabulary:
+        return replace(TokenizerPair.load(bundle.path), shortlist=shortlist)
+    told = asdict(manifest)
+    kept = {key: told[key] for key in _OF_VOCABULARIES if told[key]}
+    for side, tokens, tag in (
+        ("source", source, source_language),
+        ("target", target, target_language),
+    ):
+        if tokens:
+            kept[f"{side}_languages"] = {tag: tokens[0]}
+    names = [kept[key] for key in _OF_VOCABULARIES[:4] if key in kept]
+    sizes = manifest.dimensions
+    return foreign_pair(
+        {name: (bundle.path / name).read_bytes() for name in names},
+        (sizes.source_vocabulary, sizes.target_vocabulary),
+        ends,
+        special.pad,
+        kept,
+        shortlist,
+    )
+
+
+def _language(bundle: Bundle, side: str, tag: str) -> tuple[int, ...]:
+    """Return the token of a language, in a model that has tokens of languages."""
+    known: dict[str, int | None] = getattr(bundle.manifest, f"{side}_languages")
+    if not known:
+        return ()
+    if tag not in known:
+        raise CheckpointError(
+            f"{bundle.path}: has no {side} language {tag!r}, but {', '.join(known)}"
+        )
+    token = known[tag]
+    return () if token is None else (token,)
 
 
 def read_back(bundle: Bundle) -> Transformer:
@@ -80,15 +143,22 @@ def read_back(bundle: Bundle) -> Transformer:
 
 def _settings(bundle: Bundle) -> TransformerSettings:
     try:
-        settings = settings_from_dict(bundle.manifest.provenance["recipe"]["model"])
+        settings = settings_from_dict(_model_table(bundle))
     except (KeyError, TypeError, ValueError):
         settings = None
     if not isinstance(settings, TransformerSettings):
         raise CheckpointError(
-            f"{bundle.path}: the bundle does not say how its model was trained, so it can't be "
-            "trained further"
+            f"{bundle.path}: the bundle does not say how its model was trained or what it is made "
+            "of, so it can't be trained further; if it was imported, import it again"
         )
     return settings
+
+
+def _model_table(bundle: Bundle) -> dict[str, Any]:
+    """Return the settings of the model, as a recipe or an importer left them."""
+    told = bundle.manifest.provenance
+    table: dict[str, Any] = told["model"] if "model" in told else told["recipe"]["model"]
+    return table
 
 
 class _Stored:
@@ -113,14 +183,18 @@ class _Stored:
 
     def matrix(self, name: str) -> Floats:
         """The matrix of a product, as [out, in], whatever precision it has."""
+        if f"{name}.rows_s8" in self:
+            return self[f"{name}.rows_s8"] * self[f"{name}.steps"][:, None]
         if f"{name}.matrix_s8" in self:
             return self[f"{name}.matrix_s8"].T * self[f"{name}.steps"][:, None]
         return self[f"{name}.matrix_t"].T if f"{name}.matrix_t" in self else self[f"{name}.matrix"]
 
     def table(self, name: str, scale: float) -> Floats:
         """An embedding's vectors, without the scale that its steps may be multiplied by."""
-        if f"{name}.table_s8" in self:
-            return self[f"{name}.table_s8"].T * (self[f"{name}.table_steps"] / np.float32(scale))
+        for kept, is_by_row in ((f"{name}.rows_s8", True), (f"{name}.table_s8", False)):
+            if kept in self:
+                rows = self[kept] if is_by_row else self[kept].T
+                return rows * (self[f"{name}.table_steps"] / np.float32(scale))
         return self[f"{name}.table"]
 
     def check_all_used(self) -> None:

@@ -7,16 +7,16 @@ not care which.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from dragoman_export.errors import ExportError
 from dragoman_export.graphs.precision import Quantization
-from dragoman_server.bundle.manifest import SpecialIds
-from dragoman_server.bundle.shortlist import Shortlist
-from dragoman_training.data.tokenizer import BEGIN, END, PAD, UNKNOWN
+from dragoman_server.bundle.manifest import SHORTLIST, SpecialIds
+from dragoman_server.bundle.shortlist import Shortlist, read_shortlist
+from dragoman_training.data.tokenizer import Ends
 from dragoman_training.models.transformer import Transformer
 from dragoman_training.train.checkpoint import Checkpoint
-from dragoman_training.translate.search import Ends
 
 _PATHS = (
     *("train_source", "train_target", "valid_source", "valid_target"),
@@ -70,6 +70,8 @@ class Origin:
             self.special.end,
             ends_source=not self.manifest.get("source_without_end", False),
             start=self.start,
+            before=self.before,
+            in_beam=self.manifest.get("ends_in_beam", False),
         )
 
     @property
@@ -90,25 +92,39 @@ def origin_of(checkpoint: Checkpoint) -> Origin:
             f"the checkpoint's model is of kind {model.settings.kind!r}: only Transformers can be "
             "exported"
         )
-    config, files = checkpoint.config, checkpoint.tokenizers.files()
+    config, tokenizers = checkpoint.config, checkpoint.tokenizers
+    ends, names = tokenizers.ends, {*tokenizers.names.values()}
     return Origin(
         model=model,
-        source=checkpoint.tokenizers.source,
-        target=checkpoint.tokenizers.target,
-        special=SpecialIds(pad=PAD, unknown=UNKNOWN, begin=BEGIN, end=END),
+        source=tokenizers.source,
+        target=tokenizers.target,
+        special=SpecialIds(
+            pad=tokenizers.pad, unknown=tokenizers.target.unknown, begin=ends.begin, end=ends.end
+        ),
         manifest={
             "source_language": config.get("source_language") or "",
             "target_language": config.get("target_language") or "",
-            "source_tokenizer": next(iter(files)),
-            "target_tokenizer": list(files)[-1],
-            "placeholders": min(
-                checkpoint.tokenizers.source.placeholders, checkpoint.tokenizers.target.placeholders
-            ),
+            **tokenizers.names,
+            **tokenizers.manifest,
+            "placeholders": min(tokenizers.source.placeholders, tokenizers.target.placeholders),
             "provenance": provenance(config),
         },
-        files=files,
+        files={name: file for name, file in tokenizers.files().items() if name in names},
+        before=ends.before,
+        start=ends.start,
         measured_language=config.get("target_language") or "",
+        shortlist=_shortlist(tokenizers.shortlist),
     )
+
+
+def _shortlist(content: bytes) -> Shortlist | None:
+    """Return the shortlist that a model was trained on from, out of its file."""
+    if not content:
+        return None
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / SHORTLIST
+        path.write_bytes(content)
+        return read_shortlist(path)
 
 
 def provenance(config: dict[str, Any]) -> dict[str, Any]:

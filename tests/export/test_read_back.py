@@ -151,6 +151,10 @@ def test_another_architecture_is_refused_and_named(
 
 def test_a_bundle_that_does_not_say_how_it_was_trained_is_refused(tmp_path: Path) -> None:
     export(seeded_model(), tmp_path / "bundle", "float32")
+    manifest = tmp_path / "bundle" / "manifest.json"
+    told = json.loads(manifest.read_text())
+    assert told["provenance"].pop("model")  # which earlier versions did not write
+    manifest.write_text(json.dumps(told))
     with pytest.raises(CheckpointError, match="does not say how its model was trained"):
         checkpoint_of_bundle(tmp_path / "bundle")
 
@@ -186,7 +190,7 @@ def test_without_what_reads_a_bundle_there_is_one_line(
     )
     assert code == 2
     assert stderr.splitlines()[-1] == (
-        f"dragoman: training.initial is {bundle}, a bundle: to read it, install dragoman[export] "
+        f"dragoman: {recipe}: training.initial is {bundle}, a bundle: to read it, install dragoman[export] "
         "(No module named 'onnx')"
     )
     assert not (tmp_path / "run").exists()

@@ -56,13 +56,14 @@ def train(
     Example: dragoman train recipes/reverse.toml --output /tmp/reverse
     """
     from dragoman_training.config.recipe import load_recipe
+    from dragoman_training.data.initial import with_initial_model
     from dragoman_training.report.logs import MetricsLog, TensorBoardLog
     from dragoman_training.report.records import Several
     from dragoman_training.report.terminal import Terminal
     from dragoman_training.train.run import train as run_training
 
-    loaded = load_recipe(recipe, settings or [])
     run = output or Path("runs") / recipe.stem
+    loaded = load_recipe(recipe, settings or [], lambda table: with_initial_model(table, run))
     observers = Several(Terminal(_console()), MetricsLog(run), TensorBoardLog(run))
     run_training(loaded, run, observers, threads)
 
@@ -90,10 +91,11 @@ def data(
     Example: dragoman data recipes/en-pt.toml --set data.directory=/data --show 50
     """
     from dragoman_training.config.recipe import load_recipe
+    from dragoman_training.data.initial import with_initial_model
     from dragoman_training.data.preview import draw_examples
     from dragoman_training.report.terminal import stage_bar
 
-    loaded = load_recipe(recipe, settings or [])
+    loaded = load_recipe(recipe, settings or [], with_initial_model)
     with stage_bar(_console()) as watch:
         preview = draw_examples(loaded, show, watch, corpus=corpus, variant=variant)
     for drawn in preview.examples:

@@ -5,9 +5,10 @@ of names.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman_export.argos.architecture import (
     SIDES,
@@ -67,18 +68,15 @@ def build_model(
     Raises ``ExportError`` if a weight is missing, of another shape, or has no place in it.
     """
     with torch.device("meta"):  # takes no memory: shapes are compared before anything does
-        _fill(_model(architecture), architecture, model_file)
-    model = _model(architecture)
+        _fill(_model(architecture, norm_epsilon), architecture, model_file)
+    model = _model(architecture, norm_epsilon)
     _fill(model, architecture, model_file)
-    for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
-            module.eps = norm_epsilon
     return model.eval()
 
 
-def _model(architecture: Architecture) -> Transformer:
+def _model(architecture: Architecture, norm_epsilon: float) -> Transformer:
     return Transformer(
-        architecture.settings,
+        replace(architecture.settings, norm_epsilon=norm_epsilon),
         source_vocabulary=architecture.source_vocabulary,
         target_vocabulary=architecture.target_vocabulary,
     )

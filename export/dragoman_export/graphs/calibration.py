@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from dragoman_export.graphs.weights import ModelWeights
 from dragoman_training.data.batch import pad, pad_sources
+from dragoman_training.data.tokenizer import OURS, Ends
 from dragoman_training.models.layout import Layout
 from dragoman_training.models.transformer import Transformer
-from dragoman_training.translate.search import OURS, Ends, default_limit, greedy_search
+from dragoman_training.translate.search import default_limit, greedy_search
 
 SHARE = 0.99999
 """Share of the values seen that the range covers; the few above it are clipped."""

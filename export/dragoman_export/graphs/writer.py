@@ -20,8 +20,8 @@ from dragoman_export.graphs.weights import ModelWeights, weights_for_graphs
 from dragoman_server.bundle.graph_io import DECODER, ENCODER, LISTED_DECODER, MOVE, OUTPUT_COLUMNS
 from dragoman_server.bundle.manifest import SHORTLIST, WEIGHTS, Dimensions
 from dragoman_server.bundle.shortlist import Shortlist
+from dragoman_training.data.tokenizer import OURS, Ends
 from dragoman_training.models.transformer import Transformer
-from dragoman_training.translate.search import OURS, Ends
 
 
 class GraphWriter:

@@ -124,6 +124,7 @@ def _settings(config: Mapping[str, Any], tied: str, max_length: int) -> Transfor
             dropout=0.0,
             activation=activation,  # type: ignore[arg-type]
             norm=_norm(config),  # type: ignore[arg-type]
+            norm_epsilon=1e-6,
             positions="tensor2tensor",
             max_length=max_length,
             tied_embeddings=tied,  # type: ignore[arg-type]

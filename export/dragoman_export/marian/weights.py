@@ -7,7 +7,7 @@ here; the rest is a matter of names.
 from collections.abc import Iterator, Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dragoman_export.errors import ExportError
 from dragoman_export.importing.weights import TakenWeights
@@ -16,8 +16,6 @@ from dragoman_export.marian.model_file import Floats
 from dragoman_training.models.settings import TransformerSettings
 from dragoman_training.models.transformer import Transformer
 
-NORM_EPSILON = 1e-6
-"""Number that Marian's norms add to the variance."""
 OUTPUT, OUTPUT_BIAS = "decoder_ff_logit_out_W", "decoder_ff_logit_out_b"
 ACTIVATION_MULTIPLIER = "_QuantMultA"
 """How the name of the multiplier ends that makes the input of a product whole."""
@@ -102,9 +100,6 @@ def build_model(
         _embeddings(model, taken, architecture)
         model.projection.bias[unknown] = -torch.inf
     taken.check_all_used()
-    for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
-            module.eps = NORM_EPSILON
     return model.eval()
 
 

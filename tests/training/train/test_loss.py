@@ -35,6 +35,34 @@ def test_equals_cross_entropy_and_its_gradients(
         torch.testing.assert_close(grad, expected_grad, atol=1e-5, rtol=1e-4)
 
 
+def test_banned_tokens_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It equals the loss of a vocabulary without them; where one is right, nothing is learnt."""
+    monkeypatch.setattr(loss_module, "PIECE", 10)
+    torch.manual_seed(0)
+    hidden = torch.randn(25, 16, requires_grad=True)
+    weight = torch.randn(31, 16, requires_grad=True)
+    bias = torch.randn(31)
+    bias[[4, 30]] = -torch.inf
+    bias.requires_grad_()
+    labels = torch.randint(31, (25,))
+    labels[[3, 11]] = torch.tensor([30, 4])
+    said = bias.isfinite()
+    learnt = said[labels]
+    inputs = (hidden, weight, bias)
+
+    logits = F.linear(hidden, weight, bias)[learnt][:, said]
+    renumbered = (said.cumsum(0) - 1)[labels[learnt]]
+    expected = F.cross_entropy(logits, renumbered, label_smoothing=0.1, reduction="sum")
+    ours = projected_loss(hidden, weight, bias, labels, 0.1)
+    torch.testing.assert_close(ours.smoothed, expected)
+    for grad, expected_grad in zip(
+        torch.autograd.grad(ours.smoothed, inputs),
+        torch.autograd.grad(expected, inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(grad, expected_grad, atol=1e-5, rtol=1e-4)
+
+
 def test_large_logits_do_not_overflow() -> None:
     hidden = torch.full((1, 4), 100.0)
     weight = torch.eye(5, 4) * 50

@@ -120,6 +120,9 @@ class ValidationSettings:
     """What decides which checkpoint is best, and whether the mean of several is better."""
     patience: int = 0
     """Stop after this many validations without a better one; 0: never."""
+    forgetting: float = 1.0
+    """BLEU that a validation text may lose against the model of ``training.initial`` before a
+    warning says so; 0: no warning."""
 
     def __post_init__(self) -> None:
         literals(self)
@@ -128,6 +131,7 @@ class ValidationSettings:
         at_least(1, "beam", self.beam)
         at_least(0, "sentences", self.sentences)
         at_least(0, "patience", self.patience)
+        at_least(0, "forgetting", self.forgetting)
         if self.metric != "loss" and self.sentences == 0:
             raise ValueError(f"metric is {self.metric!r}: it needs sentences above 0")
 
@@ -144,6 +148,9 @@ class CheckpointSettings:
     that does better on the validation text."""
     average_of: Literal["last", "best"] = "last"
     """Which checkpoints to average: the last, or those that did best in validation."""
+    initial_share: float = 0.0
+    """Share of the weights of ``training.initial`` in the final model, the rest being what was
+    learnt since: the more, the less it forgets."""
 
     def __post_init__(self) -> None:
         literals(self)
@@ -151,6 +158,7 @@ class CheckpointSettings:
             at_least(1, "every", self.every)
         for name in ("keep", "average"):
             at_least(1, name, getattr(self, name))
+        probability("initial_share", self.initial_share)
         if self.average > self.keep:
             raise ValueError(
                 f"average is {self.average}: it must be at most keep, which is {self.keep}"
@@ -214,6 +222,8 @@ class Recipe:
                 f"training.batch_tokens is {self.training.batch_tokens}: it must be at least "
                 f"data.max_tokens, which is {self.data.max_tokens}"
             )
+        if self.checkpoints.initial_share and not self.training.initial:
+            raise ValueError("checkpoints.initial_share needs a model: set training.initial")
         learns_vocabulary = not self.training.initial
         is_tied = self.model.tied_embeddings == "all"
         if learns_vocabulary and is_tied and not self.tokenizer.joint:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman_training.data.token_store import TokenPair
-from dragoman_training.data.tokenizer import BEGIN, END, PAD
+from dragoman_training.data.tokenizer import END, OURS, PAD, Ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,21 +26,22 @@ class Batch:
     target_lengths_B: Tensor
 
     @classmethod
-    def of(cls, pairs: Sequence[TokenPair], device: torch.device) -> "Batch":
-        sources, inputs, labels = (
-            pad(sequences)
-            for sequences in (
-                [[*pair.source, END] for pair in pairs],
-                [[BEGIN, *pair.target] for pair in pairs],
-                [[*pair.target, END] for pair in pairs],
-            )
+    def of(cls, pairs: Sequence[TokenPair], device: torch.device, ends: Ends = OURS) -> "Batch":
+        """Put the special tokens in place. That of a target language is to be predicted too."""
+        start = ends.start
+        sources, lengths = pad_sources(
+            [[*ends.before, *pair.source] for pair in pairs],
+            device,
+            ends.end if ends.ends_source else None,
         )
         return cls(
-            source_BS=sources.to(device),
-            source_lengths_B=torch.tensor([len(p.source) + 1 for p in pairs], device=device),
-            input_BT=inputs.to(device),
-            label_BT=labels.to(device),
-            target_lengths_B=torch.tensor([len(p.target) + 1 for p in pairs], device=device),
+            source_BS=sources,
+            source_lengths_B=lengths,
+            input_BT=pad([[ends.begin, *start, *pair.target] for pair in pairs]).to(device),
+            label_BT=pad([[*start, *pair.target, ends.end] for pair in pairs]).to(device),
+            target_lengths_B=torch.tensor(
+                [len(start) + len(p.target) + 1 for p in pairs], device=device
+            ),
         )
 
 

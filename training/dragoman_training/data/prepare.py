@@ -142,7 +142,7 @@ def _write_corpus(
 ) -> CorpusReport:
     settings = reader.settings
     report = CorpusReport(settings.name)
-    limit = recipe.data.max_tokens - 1  # the end token takes a place
+    limit = recipe.data.max_tokens - 1 - tokenizers.ends.most_around  # the end takes a place
     drawn = tokens = 0.0
     examples = reader.examples(report)
     while chunk := list(islice(examples, _CHUNK)):
@@ -183,7 +183,7 @@ def _write_valid(
     recipe: Recipe, pairs: list[Pair], tokenizers: TokenizerPair, directory: Path
 ) -> int:
     """Keep everything that the model can take. Returns how many pairs it can't."""
-    limit = recipe.model.max_length - 1
+    limit = recipe.model.max_length - 1 - tokenizers.ends.most_around
     vocabulary = max(tokenizers.source.size, tokenizers.target.size)
     too_long = 0
     directory.mkdir()

@@ -48,7 +48,7 @@ class Residual(nn.Module):
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(settings.width)
+        self.norm = nn.LayerNorm(settings.width, settings.norm_epsilon)
         self.dropout = Dropout(settings.dropout)
         self.norm_first = settings.norm == "pre"
 

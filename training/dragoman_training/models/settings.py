@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dragoman_training.config.checks import at_least, literals, probability
+from dragoman_training.config.checks import above, at_least, literals, probability
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,8 @@ class TransformerSettings:
     norm: Literal["pre", "post"] = "post"
     """Where the layer norm stands: before each sublayer, which is easier to train, or after it, as
     in the paper."""
+    norm_epsilon: float = 1e-5
+    """What a norm adds to the variance; models that Marian trained have 1e-6."""
     positions: Literal["sinusoidal", "marian", "m2m100", "tensor2tensor", "learned"] = "sinusoidal"
     """``sinusoidal`` is the paper's; ``marian`` and ``m2m100`` are waves as transformers has them,
     for models that are to go there (``dragoman export-hf``); ``tensor2tensor`` are those of models
@@ -60,6 +62,7 @@ class TransformerSettings:
         for name in ("width", "heads", "feed_forward", "encoder_layers", "decoder_layers"):
             at_least(1, name, getattr(self, name))
         at_least(2, "max_length", self.max_length)
+        above(0, "norm_epsilon", self.norm_epsilon)
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             probability(name, getattr(self, name))
         if self.width % self.heads:

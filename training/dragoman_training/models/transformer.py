@@ -99,8 +99,8 @@ class Transformer(TranslationModel[Memory, CachedState]):
         self.decoder = nn.ModuleList(DecoderLayer(settings) for _ in range(settings.decoder_layers))
         # With the norm before each sublayer, nothing else bounds what leaves the last layer.
         final_norm = nn.LayerNorm if settings.norm == "pre" else nn.Identity
-        self.encoder_norm = final_norm(width)
-        self.decoder_norm = final_norm(width)
+        self.encoder_norm = final_norm(width, settings.norm_epsilon)
+        self.decoder_norm = final_norm(width, settings.norm_epsilon)
         self.projection = nn.Linear(width, target_vocabulary, bias=settings.output_bias)
         self._initialise()
         if tied != "none":

@@ -147,6 +147,16 @@ def average(checkpoints: list[Path]) -> dict[str, Tensor]:
     return {name: (tensor / len(checkpoints)).float() for name, tensor in total.items()}
 
 
+def mixed(weights: dict[str, Tensor], others: dict[str, Tensor], share: float) -> dict[str, Tensor]:
+    """The weights with a share of other ones of the same model."""
+    if not share:
+        return weights
+    return {
+        name: ((1 - share) * tensor.double() + share * others[name].double()).float()
+        for name, tensor in weights.items()
+    }
+
+
 class CheckpointStore:
     """The checkpoints of one run, by step."""
 
@@ -184,6 +194,11 @@ class CheckpointStore:
         for step in self.steps():
             if step not in steps:
                 remove(self.path(step))
+
+
+def is_ours(path: Path) -> bool:
+    """Whether there is a checkpoint or a run, damaged or not."""
+    return any((path / name).exists() for name in (_FILES, "final", "checkpoints"))
 
 
 def find_checkpoint(path: Path) -> Path:

@@ -9,6 +9,9 @@ same number. mean(z) is a dot product of h with the mean row of W, so it needs n
 logits. And the gradient is computed together with the loss, piece by piece, so that no more than
 ``PIECE`` rows of logits exist at a time, and they are overwritten instead of copied.
 
+A bias of minus infinity bans a token, as models from elsewhere have it. The smoothed target is
+spread over the others alone, and where a banned token is the right one there is nothing to learn.
+
 Shapes: N tokens, D width, V vocabulary, P tokens of one piece.
 """
 
@@ -38,8 +41,27 @@ def projected_loss(
     smoothing: float,
 ) -> TokenLoss:
     """The loss of predicting each label from its hidden vector."""
-    smoothed, nll = _ProjectedLoss.apply(hidden_ND, weight_VD, bias_V, labels_N, smoothing)  # type: ignore[no-untyped-call]
+    banned_V = None if bias_V is None else bias_V.detach().isneginf()
+    if banned_V is not None and not banned_V.any():
+        banned_V = None
+    if banned_V is not None:
+        learnt_N = ~banned_V[labels_N]
+        hidden_ND, labels_N = hidden_ND[learnt_N], labels_N[learnt_N]
+    smoothed, nll = _ProjectedLoss.apply(  # type: ignore[no-untyped-call]
+        hidden_ND, weight_VD, bias_V, banned_V, labels_N, smoothing
+    )
     return TokenLoss(smoothed, nll)
+
+
+def _means(
+    weight_VD: Tensor, bias_V: Tensor | None, banned_V: Tensor | None
+) -> tuple[Tensor, Tensor | float, int]:
+    """Return the mean row and bias of the tokens that are not banned, and how many they are."""
+    if bias_V is None or banned_V is None:
+        return weight_VD.mean(0), 0.0 if bias_V is None else bias_V.mean(), len(weight_VD)
+    count = len(weight_VD) - int(banned_V.sum())
+    mean_D = (weight_VD.sum(0) - weight_VD[banned_V].sum(0)) / count
+    return mean_D, bias_V[~banned_V].mean(), count
 
 
 class _ProjectedLoss(torch.autograd.Function):
@@ -49,6 +71,7 @@ class _ProjectedLoss(torch.autograd.Function):
         hidden_ND: Tensor,
         weight_VD: Tensor,
         bias_V: Tensor | None,
+        banned_V: Tensor | None,
         labels_N: Tensor,
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
@@ -57,8 +80,7 @@ class _ProjectedLoss(torch.autograd.Function):
         wants_grad = any(ctx.needs_input_grad)
         with torch.autocast(device, enabled=False):
             weight = weight_VD.to(dtype) if dtype else weight_VD
-            mean_D = weight_VD.mean(0)
-            mean_bias = 0.0 if bias_V is None else bias_V.mean()
+            mean_D, mean_bias, spread = _means(weight_VD, bias_V, banned_V)
             smoothed = hidden_ND.new_zeros((), dtype=torch.float32)
             nll = torch.zeros_like(smoothed)
             grad_hidden = torch.empty_like(hidden_ND) if wants_grad else None
@@ -80,8 +102,9 @@ class _ProjectedLoss(torch.autograd.Function):
                 smoothed += (log_total_P - (1 - smoothing) * right_P - smoothing * mean_P).sum()
                 if grad_hidden is None or grad_weight is None:
                     continue
-                # d loss / d z = exp(z) / total - (1 - e) [y] - e / V. The division is moved to the
-                # narrow side of each product, and the constant becomes the mean row of W again.
+                # d loss / d z = exp(z) / total - (1 - e) [y] - e / V, where V counts what is not
+                # banned. The division is moved to the narrow side of each product, and the constant
+                # becomes the mean row of W again.
                 share_P1 = total_P.reciprocal()[:, None]
                 exp = exp_PV.to(weight.dtype)
                 grad_hidden[at : at + PIECE] = (
@@ -96,9 +119,12 @@ class _ProjectedLoss(torch.autograd.Function):
                     grad_bias += (exp_PV.T @ share_P1).squeeze(1)
                     grad_bias.index_add_(0, y_P, right_P.new_full(y_P.shape, smoothing - 1))
             if grad_weight is not None:
-                grad_weight -= hidden_ND.float().sum(0) * (smoothing / weight_VD.shape[0])
+                grad_weight -= hidden_ND.float().sum(0) * (smoothing / spread)
             if grad_bias is not None:
-                grad_bias -= smoothing * hidden_ND.shape[0] / weight_VD.shape[0]
+                grad_bias -= smoothing * hidden_ND.shape[0] / spread
+            if banned_V is not None and grad_weight is not None and grad_bias is not None:
+                grad_weight[banned_V] = 0
+                grad_bias[banned_V] = 0
         ctx.grads = (grad_hidden, grad_weight, grad_bias)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
@@ -111,6 +137,7 @@ class _ProjectedLoss(torch.autograd.Function):
             grad_hidden * scale,
             grad_weight * scale,
             None if grad_bias is None else grad_bias * scale,
+            None,
             None,
             None,
         )

@@ -32,6 +32,7 @@ from dragoman_training.errors import (
 )
 from dragoman_training.files import locked_directory, made_directory, remove_partial, write_text
 from dragoman_training.report.final_choice import Candidate, choose
+from dragoman_training.report.forgetting import Change, bleu_by_text, changes, forgetting_warning
 from dragoman_training.report.records import Observer, ValidationRecord
 from dragoman_training.train.checkpoint import (
     Checkpoint,
@@ -39,6 +40,7 @@ from dragoman_training.train.checkpoint import (
     average,
     check,
     load_weights,
+    mixed,
     weights_of,
 )
 from dragoman_training.train.distributed import World, join_world
@@ -142,7 +144,9 @@ class _Run:
         for warning in self.recipe.warnings():
             self.observer.noted(f"warning: {warning}")
         with StopRequest() as stop:
-            if trainer.progress.step and not self._is_finished():
+            if not trainer.progress.step and self.data.initial:
+                self._measure_initial(stop)
+            elif trainer.progress.step and not self._is_finished():
                 self._validate_if_due(stop)  # a stop may have come before this step's validation
             while not self._is_finished():
                 record, stopped = trainer.update(stop.signal is not None)
@@ -155,6 +159,11 @@ class _Run:
                 if stopped and not self._is_finished():
                     self._leave(stop)
         return self._finish()
+
+    def _measure_initial(self, stop: StopRequest) -> None:
+        """Measure the model that training begins with, and keep it: what is learnt may be worse."""
+        if self._validate_if_due(stop):
+            self._save()
 
     def _is_finished(self) -> bool:
         done = self.trainer.progress.step >= self.recipe.training.max_steps
@@ -201,7 +210,22 @@ class _Run:
             return False
         self.last_validation = self.trainer.judge(record)
         self.observer.validated(self.last_validation)
+        if self.data.initial and not record.step:
+            self.trainer.progress.first = self._bleu(record)
+        else:
+            self._warn_of_forgetting(record)
         return True
+
+    def _bleu(self, record: ValidationRecord | None) -> dict[str, float]:
+        names = [text.name for text in self.data.valid]
+        return {} if record is None else bleu_by_text(record, names)
+
+    def _warn_of_forgetting(self, record: ValidationRecord | None) -> list[Change]:
+        """Compare a model with the one that training began with."""
+        found = changes(self.trainer.progress.first, self._bleu(record))
+        if message := forgetting_warning(found, self.recipe.validation.forgetting):
+            self.observer.noted(f"warning: {message}")
+        return found
 
     def _measure(self, asked_to_stop: Callable[[], bool]) -> ValidationRecord | None:
         """Validate the model as it is. None without validation text, or when asked to stop."""
@@ -242,12 +266,18 @@ class _Run:
         measured = [self._measure_mean(steps) for steps in candidates]
         chosen, reason = choose(measured, self.recipe.validation.metric)
         self.observer.noted(reason)
+        if gained := self._warn_of_forgetting(chosen.quality):
+            self.observer.noted(
+                f"BLEU since the model that training began with: {', '.join(map(str, gained))}"
+            )
         self._load_mean(chosen.steps)
         if self.world.is_first:
             final_config = {
                 **config(self.trainer, chosen.quality),
                 "steps": list(chosen.steps),
                 "candidates": [each.to_dict() for each in measured],
+                "initial_share": self.recipe.checkpoints.initial_share,
+                "began_with": self.trainer.progress.first,
             }
             Checkpoint(final_config, weights_of(self.trainer.model), self.data.tokenizers).save(
                 final
@@ -257,7 +287,11 @@ class _Run:
         return final
 
     def _load_mean(self, steps: Sequence[int]) -> None:
-        load_weights(self.trainer.model, average([self.store.path(step) for step in steps]))
+        weights = average([self.store.path(step) for step in steps])
+        if self.data.initial:
+            share = self.recipe.checkpoints.initial_share
+            weights = mixed(weights, self.data.initial.weights, share)
+        load_weights(self.trainer.model, weights)
 
     def _measure_mean(self, steps: list[int]) -> Candidate:
         """Measure the mean of these checkpoints, where there is validation text."""
@@ -279,8 +313,11 @@ class _Run:
         """The steps among which a final model was chosen; None where there is no whole one."""
         try:
             check(final)
-            candidates = read_dict(final / "config.json").get("candidates", [])
+            told = read_dict(final / "config.json")
         except (CheckpointError, ValueError):
+            return None
+        candidates = told.get("candidates", [])
+        if told.get("initial_share", 0.0) != self.recipe.checkpoints.initial_share:
             return None
         return [candidate["steps"] for candidate in candidates]
 

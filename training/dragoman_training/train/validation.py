@@ -104,7 +104,8 @@ class Validator:
         sums = torch.zeros(2, dtype=torch.float64)
         batches = list(epoch_batches(store, 0, tokens=self._batch_tokens, seed=0))
         for indices in self._world.share(batches):
-            batch = Batch.of([store[int(i)] for i in indices], self._world.device)
+            pairs = [store[int(i)] for i in indices]
+            batch = Batch.of(pairs, self._world.device, self._data.tokenizers.ends)
             nll = objective(batch).nll
             sums += torch.tensor([float(nll), int(batch.target_lengths_B.sum())])
         # Gloo adds up what is on the CPU, NCCL what is on the device.

@@ -59,11 +59,13 @@ def cross_attention(
         translation, target_ids = best.text, list(best.hypothesis.ids)
     else:
         target_ids = tokenizers.target.encode(translation)
-    if max(len(source_ids), len(target_ids)) >= longest:
+    ends = tokenizers.ends
+    around = len(ends.before), len(ends.start)
+    if max(around[0] + len(source_ids), around[1] + len(target_ids)) >= longest:
         raise CorpusError(f"the sentence is too long: the model takes {longest} tokens")
     model.eval()
     pair = TokenPair(np.array(source_ids), np.array(target_ids, np.int64))
-    batch = Batch.of([pair], next(model.parameters()).device)
+    batch = Batch.of([pair], next(model.parameters()).device, ends)
     memory = model.encode(batch.source_BS, batch.source_lengths_B)
     layout = Layout.of(batch.target_lengths_B)
     with record_attention(model) as recorded:
@@ -73,9 +75,13 @@ def cross_attention(
     weights_HTS = torch.cat(calls, dim=2)[0]
     _check_number("head", head, len(weights_HTS))
     weights_TS = weights_HTS.mean(0) if head is None else weights_HTS[head - 1]
+    weights_TS = weights_TS[around[1] :]  # what a language's token looks at is of no interest
     return CrossAttention(
         translation=translation,
-        source=[*tokenizers.source.pieces(source_ids), "</s>"],
+        source=[
+            *tokenizers.source.pieces([*ends.before, *source_ids]),
+            *(["</s>"] if ends.ends_source else []),
+        ],
         target=[*tokenizers.target.pieces(target_ids), "</s>"],
         weights_TS=weights_TS.float().cpu().numpy(),
     )

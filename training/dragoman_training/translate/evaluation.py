@@ -79,13 +79,15 @@ def translate(
     """Translate sentences, in the order given. Blank ones come back as they are."""
     model.eval()
     device = next(model.parameters()).device
-    limit = model.settings.max_length
-    sources = tokenizers.source.encode_all(texts)
+    ends = tokenizers.ends
+    limit = model.settings.max_length - len(ends.start)
+    pieces = tokenizers.source.encode_all(texts)
+    sources = [[*ends.before, *source] for source in pieces]
     for number, source in enumerate(sources, start=1):
-        if len(source) >= limit:
+        if len(source) >= model.settings.max_length:
             raise CorpusError(
                 f"sentence {number} has {len(source) + 1} tokens, its end included: "
-                f"the model takes at most {limit}"
+                f"the model takes at most {model.settings.max_length}"
             )
     translations = [Translation(text, Hypothesis((), 0.0, 0.0)) for text in texts]
     done = 0
@@ -93,11 +95,10 @@ def translate(
     lengths = [0 if n in blank else len(source) for n, source in enumerate(sources)]
     for numbers in _batches(lengths, _BATCH_TOKENS // beam):
         batch = [sources[n] for n in numbers]
-        ids_BS, lengths_B = pad_sources(batch, device)
+        ids_BS, lengths_B = pad_sources(batch, device, ends.end if ends.ends_source else None)
         limits = [default_limit(len(source), limit) for source in batch]
-        for number, hypotheses in zip(
-            numbers, beam_search(model, ids_BS, lengths_B, limits, beam, alpha), strict=True
-        ):
+        found = beam_search(model, ids_BS, lengths_B, limits, beam, alpha, ends=ends)
+        for number, hypotheses in zip(numbers, found, strict=True):
             best = hypotheses[0]
             translations[number] = Translation(tokenizers.target.decode(best.ids), best)
         done += len(numbers)

@@ -24,26 +24,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dragoman_training.data.tokenizer import BEGIN, END
+from dragoman_training.data.tokenizer import OURS, Ends
 from dragoman_training.models.base import Memory, State, TranslationModel
-
-
-@dataclass(frozen=True)
-class Ends:
-    """The tokens around a translation, in models whose tokens are not ours."""
-
-    begin: int = BEGIN
-    """Token that decoding begins with."""
-    end: int = END
-    """Token that ends a translation."""
-    ends_source: bool = True
-    """Whether a source ends with the end token too."""
-    start: tuple[int, ...] = ()
-    """Tokens that follow the begin token, such as that of a language. They are no part of the
-    translation and cost nothing."""
-
-
-OURS = Ends()
 
 
 @dataclass(frozen=True)
@@ -139,28 +121,35 @@ def beam_search(
     alpha: float = 1.0,
     n_best: int = 1,
     *,
+    ends: Ends = OURS,
     ends_in_beam: bool = False,
 ) -> list[list[Hypothesis]]:
     """Return the best hypotheses of each sentence, best first; with a beam of 1, greedy search."""
     if not 1 <= n_best <= beam:
         raise ValueError(f"n_best is {n_best}: it must be at least 1 and at most the beam, {beam}")
     if beam == 1:
-        return [[h] for h in greedy_search(model, source_BS, lengths_B, limits, alpha)]
+        return [[h] for h in greedy_search(model, source_BS, lengths_B, limits, alpha, ends)]
     state = model.start(model.encode(source_BS, lengths_B))
+    first = ends.begin
+    for token in ends.start:
+        _, state = model.step(torch.full_like(lengths_B, first), state)
+        first = token
     beams = [_Beam(sentence, [((), 0.0)], []) for sentence in range(len(limits))]
     going = beams
     while going:
-        newest = [ids[-1] if ids else BEGIN for b in going for ids, _ in b.live]
+        newest = [ids[-1] if ids else first for b in going for ids, _ in b.live]
         log_probs_RV, state = model.step(torch.tensor(newest, device=source_BS.device), state)
-        at_limit = [state.length >= limits[b.sentence] for b in going for _ in b.live]
-        _force_end(log_probs_RV, at_limit, END)
+        tokens_so_far = state.length - len(ends.start)
+        at_limit = [tokens_so_far >= limits[b.sentence] for b in going for _ in b.live]
+        _force_end(log_probs_RV, at_limit, ends.end)
         parents: list[int] = []
         first_row = 0
         still_going: list[_Beam] = []
         for b in going:
             rows = len(b.live)
             log_probs = log_probs_RV[first_row : first_row + rows]
-            kept = _advance(b, log_probs, beam, alpha, ends_in_beam=ends_in_beam)
+            in_beam = ends_in_beam or ends.in_beam
+            kept = _advance(b, log_probs, beam, alpha, end=ends.end, ends_in_beam=in_beam)
             if not b.is_done(n_best, limits[b.sentence], alpha):
                 still_going.append(b)
                 parents += [first_row + row for row in kept]
@@ -171,7 +160,7 @@ def beam_search(
 
 
 def _advance(
-    b: _Beam, log_probs_RV: Tensor, beam: int, alpha: float, *, ends_in_beam: bool
+    b: _Beam, log_probs_RV: Tensor, beam: int, alpha: float, *, end: int, ends_in_beam: bool
 ) -> list[int]:
     """Continue a beam by one token. Returns, for each hypothesis that lives, its parent's row."""
     vocabulary = log_probs_RV.shape[1]
@@ -185,7 +174,7 @@ def _advance(
             break
         row, token = divmod(place, vocabulary)
         ids = b.live[row][0]
-        if token == END:
+        if token == end:
             if rank < beam or not ends_in_beam:
                 score = length_score(log_prob, len(ids) + 1, alpha)
                 b.finished.append(Hypothesis(ids, log_prob, score))

@@ -190,7 +190,7 @@ def test_without_what_reads_a_bundle_there_is_one_line(
     )
     assert code == 2
     assert stderr.splitlines()[-1] == (
-        f"dragoman: {recipe}: training.initial is {bundle}, a bundle: to read it, install dragoman[export] "
-        "(No module named 'onnx')"
+        f"dragoman: {recipe}: training.initial is {bundle}, a bundle: to read it, install "
+        "dragoman[export] (No module named 'onnx')"
     )
     assert not (tmp_path / "run").exists()

@@ -79,7 +79,8 @@ def made_directory(path: Path) -> Iterator[None]:
 def staged_directory(path: Path) -> Iterator[Path]:
     """Fill a directory aside; it takes its name when the block ends without an error.
 
-    One that is already there is replaced. After an error nothing is left of the new one.
+    One that is already there is replaced. After an error nothing is left of the new one. Its files
+    may be read and written by whom the user's umask allows, whatever wrote them.
     """
     staging = path.with_name(f".{path.name}{_PARTIAL}")
     with made_directory(path.parent):
@@ -88,6 +89,10 @@ def staged_directory(path: Path) -> Iterator[Path]:
             staging.mkdir()
             yield staging
             for file in staging.rglob("*"):
+                if file.is_file():
+                    # safetensors makes files that only their owner may read. The mode of the
+                    # directory tells the umask; asking for that would change it for a moment.
+                    file.chmod(staging.stat().st_mode & 0o666)
                 _sync(file)
             _sync(staging)
             _replace(staging, path)

@@ -1,6 +1,7 @@
 """Checkpoints: whole or not there, and the newest whole one is found."""
 
 import json
+import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -32,6 +33,19 @@ def checkpoint_of(model: Transformer) -> Checkpoint:
     tokenizers = TokenizerPair(TRAINED["bpe"], TRAINED["bpe"])
     moments = {"x.step": torch.tensor(3.0)}
     return Checkpoint({"model": config}, weights_of(model), tokenizers, {"step": 3}, moments)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_files_have_the_mode_that_the_umask_says(tmp_path: Path, umask: int) -> None:
+    """safetensors would make files that only their owner may read."""
+    before = os.umask(umask)
+    try:
+        checkpoint_of(tiny_model()).save(tmp_path / "c")
+    finally:
+        os.umask(before)
+    files = list((tmp_path / "c").iterdir())
+    assert {"model.safetensors", "optimizer.safetensors", "config.json"} < {f.name for f in files}
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o666 & ~umask}
 
 
 @pytest.mark.parametrize("tied", ["all", "none"])

@@ -4,10 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman_cli.bench.statistics import PERCENTILES, Histogram, Statistics
 from dragoman_cli.pictures import save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INK, FAINT, GRID = "#1d2733", "#6b7785", "#e3e8ee"
 BLUE, LIGHT, RED, GREEN = "#2166ac", "#92c5de", "#c0392b", "#3a923a"
@@ -32,6 +35,17 @@ def draw(
     trials: Sequence[Tried] = (),
     target: float | None = None,
 ) -> None:
+    """Write the picture of a load; ``target`` is in seconds."""
+    save(figure_of(statistics, title, trials=trials, target=target), path)
+
+
+def figure_of(
+    statistics: Statistics,
+    title: str,
+    *,
+    trials: Sequence[Tried] = (),
+    target: float | None = None,
+) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 8 if not trials else 11), layout="constrained", facecolor="white")
@@ -47,7 +61,7 @@ def draw(
     _timeline(figure.add_subplot(grid[1, :]), statistics, target)
     if trials:
         _search(figure.add_subplot(grid[2, :]), trials, target)
-    save(figure, path)
+    return figure
 
 
 def _plain(axes: Any, title: str) -> None:
@@ -59,6 +73,18 @@ def _plain(axes: Any, title: str) -> None:
         axes.spines[side].set_visible(False)
     for side in ("bottom", "left"):
         axes.spines[side].set_color(GRID)
+
+
+def _legend_above(axes: Any) -> None:
+    """Write the legend above the axes, where nothing can be behind it."""
+    axes.legend(
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        borderaxespad=0.2,
+        ncols=3,
+        frameon=False,
+        labelcolor=INK,
+    )
 
 
 def _milliseconds(axis: Any) -> None:
@@ -128,7 +154,7 @@ def _tail(axes: Any, statistics: Statistics, target: float | None) -> None:
     if target is not None:
         axes.axhline(1000 * target, color=RED, linewidth=1.2, linestyle="--", label="target")
     _milliseconds(axes.yaxis)
-    axes.legend(frameon=False, labelcolor=INK)
+    _legend_above(axes)
 
 
 def _timeline(axes: Any, statistics: Statistics, target: float | None) -> None:
@@ -193,4 +219,4 @@ def _search(axes: Any, trials: Sequence[Tried], target: float | None) -> None:
     axes.set_xlabel("calls a second", color=FAINT)
     axes.set_ylabel("p95", color=FAINT)
     _milliseconds(axes.yaxis)
-    axes.legend(frameon=False, labelcolor=INK)
+    _legend_above(axes)

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
+from dragoman_training.files import staged_file
 from dragoman_training.report.records import StepRecord, ValidationRecord
 
 COLOURS = ("#4c72b0", "#dd8452", "#55a868")
@@ -35,22 +36,26 @@ def draw_curves(
     perplexity.plot(
         valid_at, [r.perplexity for r in validations], "o-", color=_VALID, ms=3, label="validation"
     )
-    perplexity.set(yscale="log", title="perplexity", xlabel="step")
-    perplexity.legend()
+    perplexity.set(yscale="log", xlabel="step")
+    _title_and_legend(perplexity, "perplexity")
     _draw_quality(quality, validations)
     rate.plot(at, [r.learning_rate for r in steps], color=_TRAIN)
-    rate.set(title="learning rate", xlabel="step", ylim=(0, None))
+    rate.set_title("learning rate", loc="left")
+    rate.set(xlabel="step", ylim=(0, None))
     speed.plot(at, [r.tokens_per_second for r in steps], color=_EXTRA, lw=1)
-    speed.set(title="target tokens per second", xlabel="step", ylim=(0, None))
+    speed.set_title("target tokens per second", loc="left")
+    speed.set(xlabel="step", ylim=(0, None))
     for axes in (perplexity, quality, rate, speed):
         axes.grid(alpha=0.3)
     return figure
 
 
 def _draw_quality(axes: Axes, validations: Sequence[ValidationRecord]) -> None:
-    axes.set(title="translations of the validation text", xlabel="step")
+    title = "translations of the validation text"
+    axes.set(xlabel="step")
     measured = [r for r in validations if r.bleu is not None and r.chrf is not None]
     if not measured:
+        axes.set_title(title, loc="left")
         axes.text(0.5, 0.5, "none measured", ha="center", transform=axes.transAxes)
         return
     at = [r.step for r in measured]
@@ -65,7 +70,13 @@ def _draw_quality(axes: Axes, validations: Sequence[ValidationRecord]) -> None:
         ha="center",
     )
     axes.set_ylim(0, 100)
-    axes.legend(loc="lower right")
+    _title_and_legend(axes, title)
+
+
+def _title_and_legend(axes: Axes, title: str) -> None:
+    """Write both above the axes, where no curve can be behind them."""
+    axes.set_title(title, loc="left")
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2, ncols=2, frameon=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,16 +121,11 @@ def save_figure(figure: Figure, path: Path) -> tuple[Path, Path]:
     stem = path.with_suffix("") if path.suffix in (".png", ".svg") else path
     png, svg = (stem.with_name(stem.name + ending) for ending in (".png", ".svg"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    for file in (png, svg):
-        staging = file.with_name(f".{file.name}.partial{file.suffix}")
-        try:
-            with warnings.catch_warnings():
-                # A script that no installed font has is drawn as boxes; the rest is still of use.
-                warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-                figure.savefig(staging, dpi=150)
-            staging.replace(file)
-        finally:
-            staging.unlink(missing_ok=True)
+    for path in (png, svg):
+        with staged_file(path) as file, warnings.catch_warnings():
+            # A script that no installed font has is drawn as boxes; the rest is still of use.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(file, dpi=150, format=path.suffix.removeprefix("."))
     return png, svg
 
 

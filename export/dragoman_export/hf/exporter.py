@@ -48,6 +48,8 @@ def write_directory(checkpoint: Checkpoint, path: Path) -> str:
     model = checkpoint.build_model()
     if not isinstance(model, Transformer):
         raise ExportError(f"a model of kind {model.settings.kind!r} fits no class of transformers")
+    if checkpoint.tokenizers.manifest:
+        raise ExportError("the model has a vocabulary from elsewhere: only ours can be exported")
     model.eval()
     family = _family(model.settings, checkpoint.tokenizers)
     sizes = model.source_vocabulary, model.target_vocabulary
@@ -67,6 +69,10 @@ def write_directory(checkpoint: Checkpoint, path: Path) -> str:
 
 
 def _family(settings: TransformerSettings, tokenizers: TokenizerPair) -> str:
+    if settings.norm_epsilon != 1e-5:
+        raise ExportError(
+            f"norm_epsilon is {settings.norm_epsilon}, and in classes of transformers it is 1e-05"
+        )
     if settings.decoder != "attention":
         raise ExportError(
             f"decoder is {settings.decoder!r}, and no class of transformers has such a decoder"

@@ -79,6 +79,14 @@ def _languages(
         told[f"{side}_languages"] = several
         told[f"{side}_language"] = one_tag(several) if several else _one(config, wanted, side, key)
     told["target_language_in"] = vocabularies.target_language_in
+    missing = [
+        f"--{side}-language" for side in ("source", "target") if not told[f"{side}_language"]
+    ]
+    if missing:
+        raise ExportError(
+            f"{CONFIG} is missing or names no language, and the model does not either: give "
+            f"{' and '.join(missing)}, as in --source-language en --target-language pt"
+        )
     return told
 
 

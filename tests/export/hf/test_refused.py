@@ -174,3 +174,20 @@ def test_several_source_languages_without_tokens(saved: dict[str, Path]) -> None
     told = read_origin(saved["marian"], settings).manifest
     assert told["source_languages"] == {"fr": None, "es": None}
     assert (told["source_language"], told["target_language"]) == ("mul", "en")
+
+
+def test_languages_that_nothing_names_are_asked_for(saved: dict[str, Path], tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    shutil.copytree(saved["marian"], path)
+    (path / "tokenizer_config.json").unlink()
+    for source, target, flags in (
+        ((), (), "give --source-language and --target-language, as in"),
+        (("en",), (), "give --target-language, as in"),
+        ((), ("pt",), "give --source-language, as in"),
+    ):
+        with pytest.raises(ExportError, match="names no language") as told:
+            read_origin(path, ImportSettings(source_languages=source, target_languages=target))
+        assert flags in str(told.value)
+    given = ImportSettings(source_languages=("en",), target_languages=("pt",))
+    manifest = read_origin(path, given).manifest
+    assert (manifest["source_language"], manifest["target_language"]) == ("en", "pt")

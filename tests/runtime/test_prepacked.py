@@ -117,3 +117,24 @@ def test_the_cache_directory_of_a_user(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert default_directory() == tmp_path / "dragoman"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert default_directory() == Path.home() / ".cache" / "dragoman"
+
+
+def test_who_has_no_home_shares_no_weights(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the user of a container, whom its system does not know."""
+
+    def no_home(kind: type[Path]) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(no_home))
+    assert default_directory() is None
+    assert "no home directory" in caplog.text
+
+
+def test_a_directory_of_its_own_is_made_where_all_may_write(bundle: Bundle, tmp_path: Path) -> None:
+    """As on a volume of Kubernetes, which belongs to root and lets the pod's group write."""
+    tmp_path.chmod(0o2777)
+    assert write_entry(bundle, tmp_path / "dragoman")
+    assert (tmp_path / "dragoman").stat().st_mode & 0o077 == 0

@@ -28,9 +28,16 @@ _MIN_BYTES = 1024
 """Smallest weights that are kept beside the graph instead of in it."""
 
 
-def default_directory() -> Path:
-    """Return the cache directory of whoever runs this."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+def default_directory() -> Path | None:
+    """Return the cache directory of whoever runs this; None, said in the log, for who has no home.
+
+    Users of containers often have none.
+    """
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        log.warning("weights are not shared between processes: no home directory, nor a cache_dir")
+        return None
     return Path(base) / "dragoman"
 
 

@@ -1,7 +1,11 @@
 # Two images of one file:
 #
-#   docker build --target cpu --tag dragoman .
+#   docker build --target cpu --tag dragoman:cpu .
 #   docker build --target gpu --tag dragoman:gpu .
+#
+# With labels that say what it was made of and when:
+#
+#   --build-arg REVISION="$(git rev-parse HEAD)" --build-arg CREATED="$(date --utc +%Y-%m-%dT%H:%M:%SZ)"
 #
 # docs/operations.md says how to run them. `make test-image` builds and runs the first without Docker.
 
@@ -68,9 +72,11 @@ FROM ${GPU_BASE} AS gpu
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3 tini \
     && rm -rf /var/lib/apt/lists/* \
-    && mkdir /models
+    && mkdir /models \
+    && install --directory --owner=10001 --group=10001 --mode=0700 /var/cache/dragoman
 COPY --from=gpu-packages /opt/dragoman /opt/dragoman
-# Nothing is written at run time, so that the root can be read-only. A server that is reachable wants
+# Nothing has to be written at run time, so that the root can be read-only; where something writable is mounted at
+# /var/cache, workers keep one copy of the weights there instead of one each. A server that is reachable wants
 # TLS and keys, or to be told DRAGOMAN_ALLOW_OPEN=true by whoever protects it otherwise.
 # onnxruntime from 1.29 on sends usage data to its makers unless told not to.
 # No bundle is inside: the default model is int8, and CUDA needs float16. Mount one, and name it in
@@ -80,6 +86,7 @@ ENV PATH=/opt/dragoman/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     ORT_DISABLE_TELEMETRY=1 \
     DRAGOMAN_DEVICE=cuda \
+    DRAGOMAN_CACHE_DIR=/var/cache/dragoman \
     DRAGOMAN_LISTEN=0.0.0.0:50051 \
     DRAGOMAN_METRICS=0.0.0.0:9464 \
     DRAGOMAN_LOG_FORMAT=json
@@ -91,10 +98,16 @@ HEALTHCHECK --interval=30s --timeout=10s --start-period=5m --retries=3 CMD ["dra
 ENTRYPOINT ["/usr/bin/tini", "--", "dragoman"]
 CMD ["serve"]
 ARG REVISION=unknown
+ARG CREATED=""
+ARG GPU_BASE
 LABEL org.opencontainers.image.title="Dragoman" \
       org.opencontainers.image.description="Translation over gRPC on GPUs" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.source="https://github.com/dragoman/dragoman" \
+      org.opencontainers.image.documentation="https://github.com/dragoman/dragoman/blob/main/docs/operations.md" \
+      org.opencontainers.image.base.name="${GPU_BASE}" \
       org.opencontainers.image.licenses="Apache-2.0"
 
 
@@ -104,7 +117,8 @@ FROM ${CPU_BASE} AS cpu
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3 tini \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* \
+    && install --directory --owner=10001 --group=10001 --mode=0700 /var/cache/dragoman
 COPY --from=cpu-packages /opt/dragoman /opt/dragoman
 COPY --from=cpu-packages /models /models
 ENV PATH=/opt/dragoman/bin:$PATH \
@@ -112,6 +126,7 @@ ENV PATH=/opt/dragoman/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     ORT_DISABLE_TELEMETRY=1 \
     DRAGOMAN_BUNDLES=/models/en-pt \
+    DRAGOMAN_CACHE_DIR=/var/cache/dragoman \
     DRAGOMAN_LISTEN=0.0.0.0:50051 \
     DRAGOMAN_METRICS=0.0.0.0:9464 \
     DRAGOMAN_LOG_FORMAT=json
@@ -122,8 +137,14 @@ HEALTHCHECK --interval=30s --timeout=10s --start-period=5m --retries=3 CMD ["dra
 ENTRYPOINT ["/usr/bin/tini", "--", "dragoman"]
 CMD ["serve"]
 ARG REVISION=unknown
+ARG CREATED=""
+ARG CPU_BASE
 LABEL org.opencontainers.image.title="Dragoman" \
       org.opencontainers.image.description="Translation over gRPC, with an English to Portuguese model" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.source="https://github.com/dragoman/dragoman" \
+      org.opencontainers.image.documentation="https://github.com/dragoman/dragoman/blob/main/docs/operations.md" \
+      org.opencontainers.image.base.name="${CPU_BASE}" \
       org.opencontainers.image.licenses="Apache-2.0 AND CC-BY-2.0"

@@ -11,10 +11,12 @@ PROTOC := .venv-protos
 OPTIMUM := .venv-optimum
 DIST := .venv-dist
 DOCS := .venv-docs
+SBOM := .venv-sbom
+SERVED := .venv-served
 BENCH ?= runs/bench
 
 .PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard options settings \
-	bench bench-quick bench-real bench-parts dist docs clean
+	bench bench-quick bench-real bench-parts bench-scaling dist docs sbom clean
 
 ## run: serve the default model on this machine, and translate with it; PORT=50052 for another port
 run: $(VENV)/.run
@@ -116,9 +118,16 @@ dist: $(DIST)/.done
 docs: $(DOCS)/.done
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --site-dir site
 
+## sbom: what a server is made of, as CycloneDX, in dist/; the tool is in none of its environments
+sbom: $(SBOM)/.done $(SERVED)/.done
+	mkdir -p dist
+	$(SBOM)/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --output-format JSON --output-file dist/dragoman-server.cdx.json \
+		$(SERVED)/bin/python
+
 ## clean: remove the virtual environment and what tools left behind
 clean:
-	rm -rf $(VENV) $(PROTOC) $(OPTIMUM) $(DIST) $(DOCS) dist site
+	rm -rf $(VENV) $(PROTOC) $(OPTIMUM) $(DIST) $(DOCS) $(SBOM) $(SERVED) dist site
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -173,5 +182,19 @@ $(DIST)/.done: constraints.txt
 $(DOCS)/.done: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet \
+$(SBOM)/.done: constraints.txt
+	$(PYTHON) -m venv $(SBOM)
+	$(SBOM)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint constraints.txt cyclonedx-bom
+	touch $@
+
+# The packages of the image for CPUs, and like there without pip.
+$(SERVED)/.done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(SERVED)
+	$(SERVED)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint constraints.txt '.[server]'
+	$(SERVED)/bin/python -m pip uninstall --quiet --yes pip setuptools
+	touch $@
+
 		--constraint constraints.txt --editable '.[docs]'
 	touch $@

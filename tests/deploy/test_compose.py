@@ -1,10 +1,18 @@
 """The compose files: valid, and in step with what they mount and with the server's settings."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from support.deploy_tools import DEPLOY, read_yaml, run, variables
+from support.deploy_tools import (
+    DEPLOY,
+    dockerfile_stages,
+    image_settings,
+    read_yaml,
+    run,
+    variables,
+)
 
 COMPOSE = DEPLOY / "compose.yaml"
 FILES = (COMPOSE, DEPLOY / "compose.gpu.yaml")
@@ -37,6 +45,25 @@ def test_nothing_is_published_beyond_this_machine() -> None:
     ports = [port for service in services().values() for port in service["ports"]]
     assert len(ports) == 3
     assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_everything_has_limits() -> None:
+    for service in services().values():
+        assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory", "pids"}
+    gpu = read_yaml(FILES[1])["services"]["dragoman"]["deploy"]["resources"]["limits"]
+    assert {"cpus", "memory"} <= set(gpu)
+    assert services()["dragoman"]["environment"]["DRAGOMAN_RESERVE_MEMORY"] == "true"
+
+
+def test_workers_have_a_place_to_share_weights() -> None:
+    """A volume of the directory itself, whose owner Docker takes over from the image."""
+    place = image_settings("cpu")["DRAGOMAN_CACHE_DIR"]
+    assert f"cache:{place}" in services()["dragoman"]["volumes"]
+    assert "cache" in read_yaml(COMPOSE)["volumes"]
+    for target in ("cpu", "gpu"):
+        stage = dockerfile_stages()[target]
+        (user,) = re.findall(r"^USER (\d+):", stage, re.MULTILINE)
+        assert f"install --directory --owner={user} --group={user} --mode=0700 {place}" in stage
 
 
 def test_the_server_has_time_to_drain() -> None:

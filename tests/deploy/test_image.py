@@ -1,5 +1,6 @@
 """The Dockerfile, beyond what it takes a build to see: `make test-image` is that build."""
 
+import json
 import re
 import sys
 import tomllib
@@ -15,8 +16,9 @@ TARGETS = ("cpu", "gpu")
 SAID_OF_BOTH = ("USER", "WORKDIR", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD")
 
 
-def test_hadolint_has_nothing_to_say() -> None:
-    assert run(Path(sys.executable).with_name("hadolint"), ROOT / "Dockerfile") == ""
+@pytest.mark.parametrize("path", ["Dockerfile", "deploy/bundle/Dockerfile"])
+def test_hadolint_has_nothing_to_say(path: str) -> None:
+    assert run(Path(sys.executable).with_name("hadolint"), ROOT / path) == ""
 
 
 def test_what_is_copied_is_not_ignored_and_nothing_else_is_sent() -> None:
@@ -57,9 +59,54 @@ def test_settings_are_those_of_the_server(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_label_has_the_version(target: str) -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert f'image.version="{version}"' in dockerfile_stages()[target]
+def test_labels_say_what_it_is(target: str) -> None:
+    """In the words of the OCI's specification of images."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    stage = dockerfile_stages()[target]
+    labels = dict(re.findall(r'org\.opencontainers\.image\.(\S+)="(.*)"', stage))
+    source = project["urls"]["Repository"]
+    assert labels["version"] == project["version"]
+    assert labels["source"] == source
+    assert labels["documentation"] == f"{source}/blob/main/docs/operations.md"
+    assert project["license"] in labels["licenses"]
+    for label, argument in (
+        ("revision", "REVISION"),
+        ("created", "CREATED"),
+        ("base.name", f"{target.upper()}_BASE"),
+    ):
+        assert labels[label] == f"${{{argument}}}"
+        assert re.search(rf"^ARG {argument}\b", stage, re.MULTILINE)  # or it would be empty
+
+
+def test_bundles_of_an_image_are_copied_once_and_whole(tmp_path: Path) -> None:
+    """By the very command of the image, in a shell of this machine."""
+    text = (ROOT / "deploy" / "bundle" / "Dockerfile").read_text()
+    (line,) = re.findall(r"^CMD (.*)$", text, re.MULTILINE)
+    origin, goal = tmp_path / "from", tmp_path / "bundles"
+    shell, options, script = json.loads(line)
+    script = script.replace("/from/", f"{origin}/").replace("/bundles/", f"{goal}/")
+
+    (origin / "en-de" / "deep").mkdir(parents=True)
+    (origin / "en-de" / "manifest.json").write_text("new")
+    (origin / "en-de" / "deep" / "file").write_text("deep")
+    (origin / "en-pt").mkdir()
+    (origin / "en-pt" / "manifest.json").write_text("new")
+    (goal / "en-pt").mkdir(parents=True)
+    (goal / "en-pt" / "manifest.json").write_text("as it was")
+    (goal / "en-de.part").mkdir()
+    (goal / "en-de.part" / "half").write_text("of another time")
+    for _ in range(2):
+        assert run(shell, options, script) == ""
+        found = {
+            str(path.relative_to(goal)): path.read_text()
+            for path in goal.rglob("*")
+            if path.is_file()
+        }
+        assert found == {
+            "en-de/manifest.json": "new",
+            "en-de/deep/file": "deep",
+            "en-pt/manifest.json": "as it was",
+        }
 
 
 def test_the_user_is_a_number() -> None:

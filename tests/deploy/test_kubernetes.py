@@ -1,6 +1,7 @@
 """What kustomize makes of the manifests: valid by Kubernetes' schemas, and what it should be."""
 
 import copy
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from dragoman_server.grpc_api.handlers import SERVICE
 from support.deploy_tools import DEPLOY, image_settings, read_yaml, run, tool, variables
 
 KUBERNETES = DEPLOY / "kubernetes"
@@ -30,22 +32,53 @@ def built(directory: Path) -> Objects:
     }
 
 
-@pytest.fixture(scope="module", params=["cpu", "gpu", "cpu-tls", "gpu-tls"])
-def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Objects:
-    """An overlay by itself, or with TLS on top as the component says to use it."""
-    tmp_path = tmp_path_factory.mktemp("kustomize")
-    name, _, tls = request.param.partition("-")
-    overlay = KUBERNETES / "overlays" / name
-    if not tls:
-        return built(overlay)
+def combined(tmp_path: Path, overlay: str, *components: str) -> Objects:
+    """An overlay with components on top, as these say to use them."""
     own = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [os.path.relpath(overlay, tmp_path)],
-        "components": [os.path.relpath(KUBERNETES / "components" / "tls", tmp_path)],
+        "resources": [os.path.relpath(KUBERNETES / "overlays" / overlay, tmp_path)],
+        "components": [
+            os.path.relpath(KUBERNETES / "components" / name, tmp_path) for name in components
+        ],
+        "images": [{"name": "dragoman-bundle", "newName": "mine", "newTag": "2"}],
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
     return built(tmp_path)
+
+
+VARIANTS = {
+    "cpu": (),
+    "gpu": (),
+    "cpu tls": ("tls",),
+    "gpu tls": ("tls",),
+    "cpu image": ("bundle-image",),
+    "gpu image": ("bundle-image",),
+    "cpu volume ingress": ("bundle-volume", "ingress"),
+    "cpu gateway": ("gateway",),
+}
+"""Components on top of an overlay, which is the first word."""
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def variant(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    """An overlay by itself, or with components on top."""
+    overlay, components = request.param.partition(" ")[0], VARIANTS[request.param]
+    if not components:
+        return built(KUBERNETES / "overlays" / overlay)
+    return combined(tmp_path_factory.mktemp("kustomize"), overlay, *components)
+
+
+_VALID: set[tuple[str, str]] = set()
+"""Objects that were found to be valid, and for which version: most are in all variants alike."""
+
+
+def validate(found: dict[str, Any], version: str) -> None:
+    key = json.dumps(found, sort_keys=True), version
+    if key in _VALID or found["apiVersion"].startswith("gateway."):  # which has no schema here
+        return
+    kubernetes_validate.validate(found, version, strict=True)
+    _VALID.add(key)
 
 
 def container(variant: Objects) -> dict[str, Any]:
@@ -60,7 +93,7 @@ def environment(variant: Objects) -> dict[str, str]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_it_is_valid(variant: Objects, version: str) -> None:
     for each in variant.values():
-        kubernetes_validate.validate(each, version, strict=True)
+        validate(each, version)
 
 
 def test_the_validator_sees_what_is_wrong(variant: Objects) -> None:
@@ -143,8 +176,107 @@ def test_it_is_confined(variant: Objects) -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    resources = container(variant)["resources"]
-    assert resources["limits"] == resources["requests"]
+    for each in (container(variant), *pod.get("initContainers", ())):
+        assert each["securityContext"] == container(variant)["securityContext"]
+        assert each["resources"]["limits"] == each["resources"]["requests"]
+    assert pod["enableServiceLinks"] is False  # or its variables would look like settings
+
+
+def test_workers_have_a_place_to_share_weights(variant: Objects) -> None:
+    """A directory that the server makes itself, below one that the pod may write to."""
+    given, pod = environment(variant), variant["Deployment"]["spec"]["template"]["spec"]
+    mounts = {each["mountPath"]: each for each in container(variant)["volumeMounts"]}
+    parent = str(Path(given["DRAGOMAN_CACHE_DIR"]).parent)
+    assert "readOnly" not in mounts[parent]
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert set(volumes[mounts[parent]["name"]]["emptyDir"]) == {"sizeLimit"}  # not in memory
+    assert given["DRAGOMAN_RESERVE_MEMORY"] == "true"
+
+
+def test_bundles_are_where_the_server_looks(variant: Objects, request: Any) -> None:
+    pod = variant["Deployment"]["spec"]["template"]["spec"]
+    given = environment(variant).get("DRAGOMAN_BUNDLES")
+    name = request.node.callspec.params["variant"]
+    if not {"gpu", "image", "volume"} & set(name.split()):
+        assert given is None  # the image's own
+        return
+    (mount,) = [
+        each for each in container(variant)["volumeMounts"] if each["mountPath"] == "/bundles"
+    ]
+    assert given is not None
+    assert given.startswith("/bundles/")
+    assert mount["readOnly"] is True
+    (volume,) = [each for each in pod["volumes"] if each["name"] == mount["name"]]
+    if "image" in name:
+        (copying,) = pod["initContainers"]
+        assert copying["image"] == "mine:2"
+        assert copying["volumeMounts"] == [{"name": mount["name"], "mountPath": "/bundles"}]
+        assert set(volume) == {"name", "emptyDir"}
+    else:
+        claim = variant["PersistentVolumeClaim"]["metadata"]["name"]
+        assert volume["persistentVolumeClaim"] == {"claimName": claim, "readOnly": True}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_claim_can_be_filled(version: str) -> None:
+    """By a job that is allowed in the namespace, and writes what servers read, as their user."""
+    filling, servers = built(KUBERNETES / "fill"), built(KUBERNETES / "overlays" / "gpu")
+    for each in filling.values():
+        validate(each, version)
+    for kind in ("Namespace", "PersistentVolumeClaim"):
+        assert filling[kind] == servers[kind]
+    assert filling["PersistentVolumeClaim"]["spec"]["accessModes"] == ["ReadWriteMany"]
+    pod, serving = (
+        each["spec"]["template"]["spec"] for each in (filling["Job"], servers["Deployment"])
+    )
+    assert pod["securityContext"] == serving["securityContext"]
+    (writing,) = pod["containers"]
+    assert writing["securityContext"] == container(servers)["securityContext"]
+    assert writing["volumeMounts"] == [{"name": "models", "mountPath": "/bundles"}]
+    (volume,) = pod["volumes"]
+    claim = filling["PersistentVolumeClaim"]["metadata"]["name"]
+    assert volume["persistentVolumeClaim"] == {"claimName": claim}
+    assert filling["Job"]["spec"]["template"]["metadata"]["labels"] != LABELS  # no traffic for it
+
+
+@pytest.mark.parametrize("way", ["ingress", "gateway"])
+def test_what_is_reached_from_outside_wants_keys(tmp_path: Path, way: str) -> None:
+    objects = combined(tmp_path, "cpu", way)
+    assert environment(objects)["DRAGOMAN_KEYS"] == "/security/keys"
+    pod = objects["Deployment"]["spec"]["template"]["spec"]
+    (volume,) = [each for each in pod["volumes"] if each["name"] == "security"]
+    assert volume["secret"]["secretName"] == "dragoman-keys"
+    *_, rule = objects["NetworkPolicy"]["spec"]["ingress"]
+    assert rule == {
+        "from": [{"namespaceSelector": {"matchLabels": {"dragoman.ingress": "true"}}}],
+        "ports": [{"port": "grpc"}],
+    }
+    (listening,) = objects["dragoman-proxied"]["spec"]["ports"]
+    assert listening["appProtocol"] == "kubernetes.io/h2c"
+    if way == "ingress":
+        spec = objects["Ingress"]["spec"]
+        hosts = spec["tls"][0]["hosts"]
+        paths = spec["rules"][0]["http"]["paths"]
+        services = [each["backend"]["service"] for each in paths]
+        backends = {(each["name"], each["port"]["name"]) for each in services}
+        served = [each["path"].strip("/") for each in paths]
+        assert backends == {("dragoman-proxied", listening["name"])}
+        annotations = objects["Ingress"]["metadata"]["annotations"]
+        assert annotations["nginx.org/grpc-services"] == "dragoman-proxied"
+        scheme = "traefik.ingress.kubernetes.io/service.serversscheme"
+        assert objects["dragoman-proxied"]["metadata"]["annotations"] == {scheme: "h2c"}
+    else:
+        (listener,) = objects["Gateway"]["spec"]["listeners"]
+        assert (listener["protocol"], listener["port"]) == ("HTTPS", 443)
+        spec = objects["GRPCRoute"]["spec"]
+        hosts = spec["hostnames"]
+        assert hosts == [listener["hostname"]]
+        assert spec["parentRefs"] == [{"name": objects["Gateway"]["metadata"]["name"]}]
+        (rule,) = spec["rules"]
+        served = [each["method"]["service"] for each in rule["matches"]]
+        assert rule["backendRefs"] == [{"name": "dragoman-proxied", "port": listening["port"]}]
+    assert hosts == ["translate.example.com"]
+    assert served == [SERVICE, "grpc.health.v1.Health"]
 
 
 def test_clients_find_every_pod_and_scaling_keeps_some(variant: Objects) -> None:

@@ -16,7 +16,7 @@ SERVED := .venv-served
 BENCH ?= runs/bench
 
 .PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard options settings \
-	bench bench-quick bench-real bench-parts bench-scaling dist docs sbom clean
+	bench bench-quick bench-real bench-parts dist docs sbom clean
 
 ## run: serve the default model on this machine, and translate with it; PORT=50052 for another port
 run: $(VENV)/.run
@@ -114,16 +114,16 @@ dist: $(DIST)/.done
 	$(DIST)/bin/python -m build --no-isolation --outdir dist .
 	$(DIST)/bin/python -m twine check --strict dist/*
 
-## docs: the documentation as a site, in site/; a broken link fails
-docs: $(DOCS)/.done
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --site-dir site
-
 ## sbom: what a server is made of, as CycloneDX, in dist/; the tool is in none of its environments
 sbom: $(SBOM)/.done $(SERVED)/.done
 	mkdir -p dist
 	$(SBOM)/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type application \
 		--output-reproducible --output-format JSON --output-file dist/dragoman-server.cdx.json \
 		$(SERVED)/bin/python
+
+## docs: the documentation as a site, in site/; a broken link fails
+docs: $(DOCS)/.done
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --site-dir site
 
 ## clean: remove the virtual environment and what tools left behind
 clean:
@@ -178,10 +178,6 @@ $(DIST)/.done: constraints.txt
 		--constraint constraints.txt build hatchling twine
 	touch $@
 
-# The theme would print at each build that it is maintained until May 2027 and has a successor.
-$(DOCS)/.done: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet \
 $(SBOM)/.done: constraints.txt
 	$(PYTHON) -m venv $(SBOM)
 	$(SBOM)/bin/python -m pip --disable-pip-version-check install --quiet \
@@ -196,5 +192,9 @@ $(SERVED)/.done: pyproject.toml constraints.txt
 	$(SERVED)/bin/python -m pip uninstall --quiet --yes pip setuptools
 	touch $@
 
+# The theme would print at each build that it is maintained until May 2027 and has a successor.
+$(DOCS)/.done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet \
 		--constraint constraints.txt --editable '.[docs]'
 	touch $@

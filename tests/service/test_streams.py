@@ -43,7 +43,10 @@ def stream(running: Running, text: str, **options: Any) -> Iterator[pb.Translate
 @pytest.mark.parametrize(
     "options", [{}, {"beam_size": 4}, {"keep_untranslatable": False, "mend": False}]
 )
-@pytest.mark.parametrize("text", [PARAGRAPH, "Good morning!", "A\nb\nc", "🎉", "", " \n\t"])
+@pytest.mark.parametrize(
+    "text",
+    [PARAGRAPH, "Good morning!", "A\nb\nc", "🎉", "", " \n\t", "Good.你好。12再见！Yes.再见"],
+)
 def test_deltas_concatenate_to_the_final_text_which_is_that_of_a_plain_call(
     running: Running, text: str, options: dict[str, Any]
 ) -> None:

@@ -59,7 +59,12 @@ def translation(
     translated: Sequence[TranslatedPart],
 ) -> pb.Translation:
     """Return the message of a text whose parts are all translated."""
-    joined = join(text, [each.part for each in translated], [each.text for each in translated])
+    joined = join(
+        text,
+        [each.part for each in translated],
+        [each.text for each in translated],
+        language=model.target_language,
+    )
     segments = [
         _segment(model, options, detokenizer, each, span.start)
         for each, span in zip(translated, joined.spans, strict=True)

@@ -9,6 +9,7 @@ masked comes back byte for byte whatever the model does.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dragoman_server.text.gaps import gap_between
 from dragoman_server.text.masks import NAMES, Masked, MaskSet, mask
 from dragoman_server.text.overlong import split_overlong
 from dragoman_server.text.protected import Protected, addresses, protect
@@ -171,18 +172,30 @@ class Joined:
 
 
 def join(
-    text: str, parts: Sequence[Part], translations: Iterable[str], within: Span | None = None
+    text: str,
+    parts: Sequence[Part],
+    translations: Iterable[str],
+    within: Span | None = None,
+    *,
+    before: str | None = None,
+    language: str = "",
 ) -> Joined:
-    """Return a text, or a span of it, with translations in place of its parts."""
+    """Return a text, or a span of it, with translations in place of its parts.
+
+    ``before`` is the translation before the span, and ``language`` the code of the language of the
+    translations: see ``gap_between``.
+    """
     outer = within or Span(0, len(text))
     pieces: list[str] = []
     spans: list[Span] = []
     length, done = 0, outer.start
     for part, translation in zip(parts, translations, strict=True):
-        gap = text[done : part.span.start]
+        gap = gap_between(text, done, part.span.start, before, language)
         pieces += [gap, translation]
         start = length + len(gap)
         spans.append(Span(start, start + len(translation)))
-        length, done = spans[-1].end, part.span.end
-    pieces.append(text[done : outer.end])
+        length, done, before = spans[-1].end, part.span.end, translation
+    is_last = outer.end == len(text)
+    rest = gap_between(text, done, outer.end, before, language if is_last else "")
+    pieces.append(rest)
     return Joined("".join(pieces), spans)

@@ -26,6 +26,8 @@ class ServedModel:
     directions: Directions
     retried: Callable[[str], None]
     """Counts a sentence that is translated again, by what was wrong."""
+    target_language: str = ""
+    """Code of the language that is translated into, as ``pt``; empty until it is chosen."""
     start: tuple[int, ...] = ()
     """Tokens that decoding begins with, and that are no part of a translation."""
     _towards: dict[Direction, "ServedModel"] = field(default_factory=dict)
@@ -59,6 +61,7 @@ class ServedModel:
                 self,
                 planner=planner,
                 examiner=examiner_for(*codes),
+                target_language=codes[1],
                 start=chosen.start,
             )
         return self._towards[chosen]

@@ -30,7 +30,9 @@ from dragoman_server.service.translation.mending import (
 )
 from dragoman_server.service.translation.stream_window import StreamWindow
 from dragoman_server.service.work import Work
+from dragoman_server.text.gaps import gap_between
 from dragoman_server.text.plan import OverlongError, Part, join
+from dragoman_server.text.segments import Span
 from dragoman_server.text.streaming import GrowingText
 
 T = TypeVar("T")
@@ -117,8 +119,9 @@ class TextTranslator:
     async def stream(self, plan: Plan) -> AsyncGenerator[str | pb.Translation, None]:
         """Yield the text of the only translation as soon as it is certain; then the whole of it."""
         (text,) = plan.texts
+        language = self._model.target_language
         done: list[TranslatedPart] = []
-        reached = 0
+        reached = 0  # up to here, the text and its translation are sent
         window = StreamWindow(
             [(text, part) for part in text.parts],
             self._limits.stream_window,
@@ -127,13 +130,15 @@ class TextTranslator:
         )
         with window:
             for number, part in enumerate(text.parts):
-                yield text.text[reached : part.span.start]
-                reached = part.span.end
                 source = part.span.of(text.text)
                 # What may be done again can't be shown before it is known that it need not be.
                 has_numbers = self._mends and any(map(str.isdigit, source))
                 held = bool(part.masked.kept) or has_numbers
                 grows = None if held else self._growing_text(source)
+                before = done[-1].text if done else None
+                if grows is not None:
+                    yield gap_between(text.text, reached, part.span.start, before, language)
+                    reached, before = part.span.start, None
                 while isinstance(event := await window.next(number), NewToken):
                     if grows is not None and event.token != self._model.end:
                         yield grows.add(event.token)
@@ -143,16 +148,22 @@ class TextTranslator:
                     whole = self._as_it_is(part, event)
                     done.append(replace(whole, text=grows.ended(whole.text)))
                     yield done[-1].text[grows.sent :]
+                    reached = part.span.end
                 else:
                     (mended,) = await self._mend(plan, [(text, judged)])
                     done += mended
+                    end = mended[-1].part.span.end if mended else reached
                     yield join(
                         text.text,
                         [each.part for each in mended],
                         [each.text for each in mended],
-                        within=part.span,
+                        Span(reached, end),
+                        before=before,
+                        language=language,
                     ).text
-        yield text.text[reached:]
+                    reached = end
+        before = done[-1].text if done else None
+        yield gap_between(text.text, reached, len(text.text), before, language)
         made = await _apart(plan, lambda: self._translation(plan, text, done))
         self._call.count("target_tokens", made.target_tokens)
         yield made

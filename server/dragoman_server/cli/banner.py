@@ -15,7 +15,8 @@ def banner(server: Server) -> str:
             f"  {manifest.name} {manifest.version}: {languages_of(manifest)}, "
             f"{manifest.precision} on {engine.settings.device}, "
             f"{resolved.lanes} × {resolved.rows_per_lane} rows of {resolved.threads} thread(s), "
-            f"{human_bytes(size)} of files, {human_bytes(engine.buffer_bytes)} for the rows"
+            f"{human_bytes(size)} of files, {human_bytes(engine.buffer_bytes)} for the rows, "
+            f"{human_bytes(engine.resident_bytes)} resident now"
         )
     security = []
     if server.settings.tls_certificate:

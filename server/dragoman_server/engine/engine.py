@@ -1,6 +1,7 @@
 """An engine whose lanes are threads of this process: for libraries, and servers of one core."""
 
 import logging
+import os
 import time
 
 from dragoman_server.bundle.reading import RunnableBundle
@@ -44,8 +45,13 @@ class Engine(Front):
 
     @property
     def buffer_bytes(self) -> int:
-        """Bytes of memory for all rows, taken at the start."""
+        """Bytes of memory that is reserved for all rows: the most that they will ever take."""
         return sum(lane.graphs.buffer_bytes + lane.rows.bytes for lane in self.lanes)
+
+    @property
+    def processes(self) -> list[int]:
+        """This process."""
+        return [os.getpid()]
 
     def status(self) -> list[LaneStatus]:
         """Return how each lane is doing."""

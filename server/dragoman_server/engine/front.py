@@ -22,6 +22,7 @@ from dragoman_server.engine.scheduler_settings import SchedulerSettings
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.speed import Speed
 from dragoman_server.engine.turn import Work
+from dragoman_server.runtime.memory import resident_bytes
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,17 @@ class Front(ABC):
     @property
     @abstractmethod
     def buffer_bytes(self) -> int:
-        """Bytes of memory for all rows, taken at the start."""
+        """Bytes of memory that is reserved for all rows: the most that they will ever take."""
+
+    @property
+    @abstractmethod
+    def processes(self) -> list[int]:
+        """The processes that the lanes run in."""
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes that these processes have in memory now, with weights and all."""
+        return resident_bytes(self.processes)
 
     @abstractmethod
     def status(self) -> list[LaneStatus]:

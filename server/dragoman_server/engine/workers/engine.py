@@ -57,6 +57,11 @@ class WorkerEngine(Front):
         """Bytes of memory for all rows."""
         return len(self._openings) * (self._opened.buffer_bytes if self._opened else 0)
 
+    @property
+    def processes(self) -> list[int]:
+        """The workers."""
+        return [link.pid for link in self._all_links]
+
     def open(self) -> MachineCheck:
         """Start all workers, and wait until they are ready. Not to be called on the event loop.
 
@@ -101,7 +106,7 @@ class WorkerEngine(Front):
         super().cancel(request)
         with self._changed:
             dropped = self._quarantine.cancel(request, Failure.CANCELLED)
-        self._answer(dropped, Failure.CANCELLED)
+        self._answer((job, Failure.CANCELLED) for job in dropped)
 
     def close(self) -> None:
         """Stop, and answer what is not finished as stopped. Not to be called on the event loop."""
@@ -168,11 +173,7 @@ class WorkerEngine(Front):
                     lost.append(link)
             never += [(self._jobs.pop(t), why) for t, why in self._scheduler.take_dropped()]
             self._set_deadline_timer()
-        if never:
-            report = Report(0)
-            report.answers += [job.answer(failure=why) for job, why in never]
-            self._reruns.forget(report.answers)
-            self._hand_over(report)
+        self._answer(never)
         for link in lost:
             self._lose(link, "has died")
 
@@ -271,8 +272,7 @@ class WorkerEngine(Front):
             for ticket in reversed([ticket for ticket in jobs if ticket not in link.leaving]):
                 self._run_again(jobs[ticket])
             self._wake()
-        for job in gone:
-            self._answer([job], link.leaving[job.ticket])
+        self._answer((job, link.leaving[job.ticket]) for job in gone)
         was_sound = was_ready and time.monotonic() - link.started_at > _SOUND_SECONDS
         delay = self._delays.next(link.lane, was_sound)
         self._loop.call_later(delay, self._start_again, link.lane)
@@ -283,7 +283,7 @@ class WorkerEngine(Front):
         for ticket, job in jobs.items():
             self._reruns.add_crash(ticket)
             if ticket in leaving or self._reruns.is_guilty(ticket):
-                self._answer([job], leaving.get(ticket, Failure.FAULT))
+                self._answer([(job, leaving.get(ticket, Failure.FAULT))])
             else:
                 again.append(job)
         self._quarantine.lost(again)
@@ -339,10 +339,10 @@ class WorkerEngine(Front):
             self._quarantine.link = None
             self._loop.run_in_executor(None, link.end)
 
-    def _answer(self, jobs: Iterable[Job], failure: Failure) -> None:
+    def _answer(self, failed: Iterable[tuple[Job, Failure]]) -> None:
         """Answer sentences that no worker will answer."""
         report = Report(0)
-        report.answers += [job.answer(failure=failure) for job in jobs]
+        report.answers += [job.answer(failure=failure) for job, failure in failed]
         if report.answers:
             self._reruns.forget(report.answers)
             self._hand_over(report)

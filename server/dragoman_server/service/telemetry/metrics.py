@@ -119,7 +119,7 @@ class Metrics:
         )
         self.faults = counter("engine_faults_total", "Decoder steps that failed.", "model")
         self.cache_bytes = gauge(
-            "cache_bytes", "Bytes of memory of the rows, taken at the start.", "model"
+            "cache_bytes", "Bytes of memory that is reserved for the rows.", "model"
         )
         self.rows = gauge("rows", "Rows of the model, in all lanes.", "model")
         self.loop_lag = histogram(
@@ -273,6 +273,11 @@ _GAUGES: _Figures = (
     ("waiting_sentences", "Sentences in the queue.", lambda e: e.waiting),
     ("waiting_tokens", "Source tokens of the sentences in the queue.", lambda e: e.waiting_tokens),
     ("running_sentences", "Sentences that hold rows.", lambda e: e.running),
+    (
+        "resident_bytes",
+        "Bytes in memory of the processes that lanes run in; what they share is counted once.",
+        lambda e: e.resident_bytes,
+    ),
     (
         "row_use_ratio",
         "Share of the rows that are held, 0 to 1.",

@@ -30,7 +30,7 @@ from dragoman_training.train.run import train
 from dragoman_training.train.trainer import Trainer
 from dragoman_training.translate.evaluation import translate
 from support.corpora import prepared
-from support.hf_models import save_marian
+from support.hf_models import save_m2m100, save_marian
 from support.hf_models import sentences as hf_sentences
 from support.marian_models import END, UNKNOWN, MarianModel, sources, texts
 from support.trainers import ALONE
@@ -225,6 +225,28 @@ def test_a_language_of_several_is_told_by_its_token(tmp_path: Path) -> None:
     trainer.update(stop=False)
     manifest = origin_of(trainer.snapshot(config(trainer, None))).manifest
     assert manifest["target_languages"] == {"pt": ends.before[0]}
+
+
+def test_a_language_that_follows_the_begin_token_is_learnt_with_the_target(tmp_path: Path) -> None:
+    """As M2M-100 and NLLB have it; a source begins with the token of its language."""
+    theirs, tokenizer = save_m2m100(tmp_path / "hf")
+    lines = hf_sentences(12, seed=3)
+    trainer, data = begun(tmp_path / "hf", tmp_path, lines)
+    ends = data.tokenizers.ends
+    portuguese = tokenizer.get_lang_id("pt")
+    assert (ends.before, ends.start) == ((tokenizer.get_lang_id("en"),), (portuguese,))
+    pair = data.train[0]
+    batch = Batch.of([pair], torch.device("cpu"), ends)
+    assert batch.input_BT[0, :2].tolist() == [ends.begin, portuguese]
+    assert batch.label_BT[0].tolist() == [portuguese, *pair.target, ends.end]
+    with torch.no_grad():
+        logits = theirs(input_ids=batch.source_BS, decoder_input_ids=batch.input_BT).logits[0]
+    logits[:, theirs.config.pad_token_id] = -torch.inf
+    expected = logits.log_softmax(-1).numpy()
+    found = log_probs(trainer, list(pair.source), list(pair.target))
+    said = ~np.isneginf(expected)
+    np.testing.assert_allclose(found[said], expected[said], rtol=0, atol=2e-4)
+    trainer.update(stop=False)
 
 
 def test_forgetting_is_warned_of(tmp_path: Path) -> None:

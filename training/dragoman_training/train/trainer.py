@@ -116,7 +116,8 @@ class Trainer:
         settings = self.recipe.training
         progress = self.progress
         drawn = [next(self._batches) for _ in range(settings.accumulate)]
-        tokens = sum(int((self.examples.lengths(b)[:, 1] + 1).sum()) for b, _ in drawn)
+        others = len(self.data.tokenizers.ends.start) + 1  # of each target, beside its text
+        tokens = sum(int((self.examples.lengths(b)[:, 1] + others).sum()) for b, _ in drawn)
         step = progress.step + 1
         rate = learning_rate(step, settings, self.recipe.model.width)
         self.optimizers.set_rate(rate)

@@ -1,6 +1,6 @@
 """A checkpoint's weights as the graphs want them: by the parts of the model, as float32 arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import nn
@@ -23,6 +23,8 @@ class LinearWeights:
     """Bias of each output; None if there is none."""
     module: nn.Linear
     """Module of the model that computes the product, so that its input can be watched."""
+    is_by_token: bool = False
+    """Whether each output is a token's, so that the matrix may be an embedding's table too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +252,7 @@ def weights_for_graphs(model: Transformer) -> ModelWeights:
         ],
         encoder_norm=norm("encoder_norm", model.encoder_norm),
         decoder_norm=norm("decoder_norm", model.decoder_norm),
-        projection=linear("projection", model.projection),
+        projection=replace(linear("projection", model.projection), is_by_token=True),
         norm_first=settings.norm == "pre",
         activation=settings.activation,
         heads=settings.heads,

@@ -1,4 +1,4 @@
-"""Memory: large arrays of zeros, and how much of what was reserved processes really have."""
+"""Large arrays of zeros, and how much of what was reserved processes really have."""
 
 import mmap
 from collections.abc import Iterable

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from dragoman_server.grpc_api.handlers import SERVICE
+from support import ROOT
 from support.deploy_tools import DEPLOY, image_settings, read_yaml, run, tool, variables
 
 KUBERNETES = DEPLOY / "kubernetes"
@@ -292,6 +293,13 @@ def test_the_adapter_offers_what_the_autoscaler_asks_for(variant: Objects) -> No
     (metric,) = variant["HorizontalPodAutoscaler"]["spec"]["metrics"]
     (rule,) = read_yaml(KUBERNETES / "prometheus-adapter.yaml")["rules"]
     assert metric["pods"]["metric"]["name"] == rule["name"]["as"]
+
+
+def test_the_page_has_every_part() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    parts = [path.parent for path in KUBERNETES.rglob("kustomization.yaml")]
+    names = {str(path.relative_to(KUBERNETES)) for path in parts} - {"namespace", "components/keys"}
+    assert {name for name in names if f"`{name}`" not in page} == set()
 
 
 def test_the_operator_names_the_job_as_the_alerts_do() -> None:

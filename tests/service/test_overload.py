@@ -173,6 +173,7 @@ def test_the_retry_delay_grows_with_the_backlog() -> None:
     text = " ".join(["The quick brown fox jumps over the lazy dog again and again."] * 20)
     with serving(settings_for(engine=few_rows(1), limits=limits)) as running:
         teach_pace(running)
+        raw = running.channel.unary_unary("/dragoman.v1.TranslationService/Translate")
         delays: list[float] = []
         for texts in ([text] * 2, [text] * 20):
             with full(running) as holding:
@@ -180,6 +181,7 @@ def test_the_retry_delay_grows_with_the_backlog() -> None:
                 wait_until(lambda: running.engine.waiting_requests == 1)
                 found = refusal(lambda: running.stub.Translate(REQUEST)).retry
                 assert found is not None
+                assert refusal(lambda: raw(b"\xff")).reason == "QUEUE_FULL"  # and is not decoded
                 delays.append(found)
                 assert waiting.cancel()
             assert all(call.result(PATIENCE).translations for call in holding)

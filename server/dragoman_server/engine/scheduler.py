@@ -36,10 +36,6 @@ class QueueFullError(Exception):
         """Sentences, tokens or requests that wait, whichever are too many."""
 
 
-_SMALLEST = (Need(rows=1, source_tokens=1),)
-"""Needs of the smallest request."""
-
-
 @dataclass
 class Assignment:
     """What a lane is to do before its next step, in this order."""
@@ -120,16 +116,22 @@ class Scheduler:
 
     @property
     def is_full(self) -> bool:
-        """Whether even the smallest request would be refused."""
-        try:
-            self._check_room(QueueEntry(flow=0, priority=0, deadline=math.inf, needs=_SMALLEST))
-        except QueueFullError:
-            return True
-        return False
+        """Whether even the smallest request would be refused. Asked for at every call."""
+        queue = self.settings.queue
+        return (
+            self.waiting + len(self._dropped) >= queue.max_waiting_sentences
+            or (self.waiting > 0 and self.waiting_tokens >= queue.max_waiting_tokens)
+            or (self.waiting_requests >= queue.max_waiting_requests and not self._begins_at_once)
+        )
+
+    @property
+    def _begins_at_once(self) -> bool:
+        """Whether free rows take all that waits, and more."""
+        return self._waiting_rows < len(self._open_lanes) * self.settings.rows - self.used_rows
 
     def _check_room(self, entry: QueueEntry) -> None:
         """Raise ``QueueFullError`` where a request has no room."""
-        settings, queue = self.settings, self.settings.queue
+        queue = self.settings.queue
         # What was dropped counts until it is answered, or it would pile up when lanes stall.
         waiting = self.waiting + len(self._dropped)
         if waiting + entry.waiting > queue.max_waiting_sentences:
@@ -139,8 +141,7 @@ class Scheduler:
             raise QueueFullError(
                 "tokens", self.waiting_tokens, entry.waiting_tokens, queue.max_waiting_tokens
             )
-        begins_at_once = self._waiting_rows < len(self._open_lanes) * settings.rows - self.used_rows
-        if self.waiting_requests >= queue.max_waiting_requests and not begins_at_once:
+        if self.waiting_requests >= queue.max_waiting_requests and not self._begins_at_once:
             raise QueueFullError("requests", self.waiting_requests, 1, queue.max_waiting_requests)
 
     def has_work(self, lane: int) -> bool:

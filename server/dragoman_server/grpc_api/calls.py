@@ -17,6 +17,9 @@ Context = Any
 M = TypeVar("M", bound=Message)
 R = TypeVar("R", bound=Message)
 
+Check = Callable[[Call], None]
+"""Looks at a call before its message is decoded, and raises ``CallError`` where that is no use."""
+
 REQUEST_ID = "x-request-id"
 _STATUS_DETAILS = "grpc-status-details-bin"
 
@@ -28,23 +31,35 @@ class GrpcCalls:
         self._calls = calls
         self._max_bytes = calls.limits.max_message_bytes
 
-    def unary(self, rpc: str, kind: type[M], handler: Callable[[M, Call], Awaitable[R]]) -> Any:
+    def unary(
+        self,
+        rpc: str,
+        kind: type[M],
+        handler: Callable[[M, Call], Awaitable[R]],
+        check: Check = lambda call: None,
+    ) -> Any:
         """Return the handler of a call with one request and one response."""
 
         async def run(raw: bytes, context: Context) -> R:
             async with self._guarded(rpc, context, is_stream=False) as call:
+                check(call)
                 return await handler(decode(raw, kind, self._max_bytes), call)
             raise AssertionError  # the guard has ended the call
 
         return grpc.unary_unary_rpc_method_handler(run, response_serializer=_serialize)
 
     def server_stream(
-        self, rpc: str, kind: type[M], handler: Callable[[M, Call], AsyncGenerator[R, None]]
+        self,
+        rpc: str,
+        kind: type[M],
+        handler: Callable[[M, Call], AsyncGenerator[R, None]],
+        check: Check = lambda call: None,
     ) -> Any:
         """Return the handler of a call with one request and a stream of responses."""
 
         async def run(raw: bytes, context: Context) -> None:
             async with self._guarded(rpc, context, is_stream=True) as call:
+                check(call)
                 request = decode(raw, kind, self._max_bytes)
                 await _write_all(context, handler(request, call))
 

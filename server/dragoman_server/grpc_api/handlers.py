@@ -9,7 +9,7 @@ from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.grpc_api.calls import GrpcCalls
 from dragoman_server.service import responses
 from dragoman_server.service.calls import Call, Calls
-from dragoman_server.service.errors import InvalidArgumentError
+from dragoman_server.service.errors import CallError, InvalidArgumentError
 from dragoman_server.service.models.choice import Models
 from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.translation.bulk import Bulk
@@ -39,16 +39,16 @@ class Handlers:
 
     def by_name(self) -> dict[str, Any]:
         """Return gRPC's handlers of all calls."""
-        calls = GrpcCalls(self._calls)
+        calls, check = GrpcCalls(self._calls), self._check_admission
         return {
-            "Translate": calls.unary("Translate", pb.TranslateRequest, self.translate),
+            "Translate": calls.unary("Translate", pb.TranslateRequest, self.translate, check),
             "TranslateStream": calls.server_stream(
-                "TranslateStream", pb.TranslateStreamRequest, self.translate_stream
+                "TranslateStream", pb.TranslateStreamRequest, self.translate_stream, check
             ),
             "TranslateBulk": calls.both_streams(
                 "TranslateBulk", pb.TranslateBulkRequest, self.translate_bulk
             ),
-            "Score": calls.unary("Score", pb.ScoreRequest, self.score),
+            "Score": calls.unary("Score", pb.ScoreRequest, self.score, check),
             "ListModels": calls.unary("ListModels", pb.ListModelsRequest, self.list_models),
             "GetModel": calls.unary("GetModel", pb.GetModelRequest, self.get_model),
         }
@@ -109,6 +109,23 @@ class Handlers:
         found = self.model(request, call)
         found.dispatcher.check_admission(call.deadline)
         return found
+
+    def _check_admission(self, call: Call) -> None:
+        """Refuse a call whichever model it means, where none would take it.
+
+        Nothing is read of its message then. A server that has too much to do has to refuse most of
+        what comes, so that has to be cheap.
+        """
+        refusal: CallError | None = None
+        for model in self._models:
+            try:
+                model.dispatcher.check_admission(call.deadline)
+            except CallError as error:
+                refusal = error
+            else:
+                return
+        if refusal is not None:
+            raise refusal
 
     def _check_count(self, field: str, count: int) -> None:
         if not count:

@@ -62,7 +62,7 @@ def _lost(quality: Mapping[str, Any]) -> str:
     """Return how much BLEU a bundle loses against float32, and how sure that is."""
     lost = quality["bleu_float32"] - quality["bleu"]
     low, high = quality["bleu_lost_interval"]
-    text = f"{lost:.2f} BLEU lost; with 95% confidence between {low:.2f} and {high:.2f}"
+    text = f"BLEU lost: {lost:.2f}, with 95% confidence between {low:.2f} and {high:.2f}"
     if lost > quality["max_bleu_lost"]:
         return f"{text}: more sentences would tell"
     return text

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from dragoman_export.errors import VerificationError
 from dragoman_export.export import ExportSettings, export_bundle
@@ -16,6 +17,8 @@ from dragoman_export.proofs.bootstrap import bleu_lost_interval
 from dragoman_export.proofs.quality import check_quality, compare_quality
 from dragoman_export.source import origin_of
 from dragoman_export.texts import read_sample, read_sample_of_run
+from dragoman_server.bundle.reading import Bundle
+from dragoman_server.cli.describe import describe
 from dragoman_training.translate.evaluation import measure
 from support.bundles import SAMPLE, ignore, trained_bundle, trained_model
 from support.checkpoints import checkpoint_of
@@ -132,6 +135,28 @@ def test_the_bundle_names_the_text_and_the_interval() -> None:
     assert quality["max_bleu_lost"] == 0.3
     low, high = quality["bleu_lost_interval"]
     assert low <= quality["bleu_float32"] - quality["bleu"] <= high
+
+
+def test_people_are_told_the_text_and_how_sure_the_loss_is() -> None:
+    bundle = trained_bundle("int8")
+    shown = described(bundle)
+    assert f"{len(SAMPLE.sources)} sentences of the given text" in shown
+    assert "BLEU lost: " in shown
+    assert "more sentences would tell" not in shown
+    quality = {**bundle.manifest.quality, "bleu": 30.0, "bleu_float32": 30.5}
+    quality["bleu_lost_interval"] = [-0.2, 1.2]
+    manifest = dataclasses.replace(bundle.manifest, quality=quality)
+    assert (
+        "BLEU lost: 0.50, with 95% confidence between -0.20 and 1.20: more sentences would tell"
+        in described(dataclasses.replace(bundle, manifest=manifest))
+    )
+
+
+def described(bundle: Bundle) -> str:
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(describe(bundle))
+    return captured.get()
 
 
 def test_a_threshold_must_make_sense() -> None:

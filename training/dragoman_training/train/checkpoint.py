@@ -3,6 +3,8 @@
     config.json           architecture, languages, recipe, data, quality on the validation text
     model.safetensors     weights
     tokenizer.spm         or source.spm and target.spm
+    foreign.json          special tokens and tables of ids, of a model from elsewhere
+    shortlist.npz         the shortlist of the bundle that training began with
     training.json         position in the data, best result so far (not in a final model)
     optimizer.safetensors the optimizer's moments                  (not in a final model)
     checkpoint.json       size and hash of each of these files

@@ -16,7 +16,7 @@ SERVED := .venv-served
 BENCH ?= runs/bench
 
 .PHONY: run toy test test-slow test-deploy test-image lint format protos dashboard options settings \
-	bench bench-quick bench-real bench-parts dist docs sbom clean
+	bench bench-quick bench-real bench-parts bench-scaling dist docs sbom clean
 
 ## run: serve the default model on this machine, and translate with it; PORT=50052 for another port
 run: $(VENV)/.run
@@ -107,6 +107,10 @@ bench-parts: $(VENV)/.peers
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/graphs.py
 	$(BIN)/python benchmarks/engine.py
+
+## bench-scaling: how many workers one front keeps busy, on a machine of 32 cores that is simulated
+bench-scaling: $(VENV)/.peers
+	$(BIN)/python benchmarks/scaling.py
 
 ## dist: the source distribution and the wheel, checked, in dist/
 dist: $(DIST)/.done

@@ -8,7 +8,9 @@
 *latency* compares p95 with that of CTranslate2 behind a server with a batching window, at 70% of
 what that server can do, and fails if ours is more than half of it. *overload* sends three times the
 calls that our server can answer; it fails if less than 90% of its best rate is answered in time, or
-if refused calls wait for longer than 0.1 s. *memory* shows the peak of both, and does not fail.
+if refused calls wait for longer than 0.1 s. *memory* shows the memory of both, all their processes
+together, with 64 calls of 20 tokens under way; it fails if ours is above what is allowed for its
+model, or grows by 3%.
 
 Load is made as ``dragoman bench`` makes it: Poisson arrivals, and latency counted from the moment
 at which a call was to be sent. Servers are processes of their own, in turns on the same machine.
@@ -17,10 +19,13 @@ The exit code is 1 where a mode fails.
 
 import argparse
 import asyncio
+import itertools
 import json
+import math
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,12 +34,19 @@ from typing import Any
 
 from dragoman_cli.bench.load import Load, LoadSettings
 from dragoman_cli.bench.statistics import Statistics
-from dragoman_client import AsyncClient, Retries
+from dragoman_client import AsyncClient, Options, Retries
 from measuring import machine
-from measuring.servers import Process, ctranslate2_server, dragoman_server
+from measuring.servers import (
+    Caller,
+    MemoryWatch,
+    Process,
+    ctranslate2_server,
+    dragoman_server,
+)
 from peers.served import options_for
 from subjects import catalogue
-from subjects.subject import Subject
+from subjects.seeded import SOURCE_TOKENS, TARGET_TOKENS
+from subjects.subject import Subject, Text
 
 CLOSED = (16, 32, 64, 128)
 """Numbers of calls under way that are tried to find the most that a server can do."""
@@ -51,6 +63,11 @@ MIN_GOODPUT_SHARE = 0.9
 MAX_REFUSAL_SECONDS = 0.1
 """Seconds within which 95% of refused calls have to be told so."""
 
+MAX_MEMORY = {"base": 450 * 2**20, "en-pt": 220 * 2**20}
+"""Most bytes in memory of all processes of our server, by model."""
+MAX_GROWTH = 0.03
+"""Most that memory may grow over many calls, as a share."""
+
 
 def run_load(
     address: str, subject: Subject, settings: LoadSettings, timeout: float = 60.0
@@ -60,17 +77,17 @@ def run_load(
     async def run() -> Statistics:
         once = Retries(attempts=1)
         async with AsyncClient(address, timeout=timeout, retries=once) as client:
-            texts = _endless(subject, settings.seed)
+            texts = (text.text for text in _texts(subject, settings.seed))
             asked = {"options": options_for(subject, beam=1)}
             return await Load(client, texts, asked, settings).run()
 
     return asyncio.run(run())
 
 
-def _endless(subject: Subject, seed: int) -> Iterator[str]:
+def _texts(subject: Subject, seed: int) -> Iterator[Text]:
+    """Yield texts without end."""
     while True:
-        for text in subject.texts(512, seed):
-            yield text.text
+        yield from subject.texts(512, seed)
         seed += 1
 
 
@@ -222,30 +239,50 @@ def overload(
 def memory(
     wanted: argparse.Namespace, subject: Subject, directory: Path
 ) -> tuple[dict[str, Any], bool]:
-    """Show the memory of both servers in the same closed loop. Always holds."""
-    settings = LoadSettings(concurrency=64, seconds=wanted.seconds, warm_up=0.0, stream_share=0.0)
+    """Watch the memory of both servers while the same calls are under way."""
     figures: dict[str, Any] = {}
 
     def note(name: str, process: Process) -> None:
         before = process.memory()
-        found = run_load(process.address, subject, settings)
+        with MemoryWatch(process) as watch:
+            sentences_per_second = many_calls(process, subject, wanted.requests)
+        tenth = max(1, len(watch.seen) // 10)
+        early = statistics.median(watch.seen[tenth : 2 * tenth] or watch.seen)
+        late = statistics.median(watch.seen[-tenth:])
         figures[name] = {
             "before": before,
-            "peak": process.peak_memory(),
-            "sentences_per_second": found.rate(found.sentences),
+            "peak": max(watch.seen),
+            "growth": late / early - 1,
+            "sentences_per_second": sentences_per_second,
         }
         print(
-            f"{name}: {before / 2**20:.0f} MiB when ready, {process.peak_memory() / 2**20:.0f} MiB "
-            f"at most, {found.rate(found.sentences):.1f} sentences/s",
+            f"{name}: {before / 2**20:.0f} MiB when ready, {max(watch.seen) / 2**20:.0f} MiB at "
+            f"most, {late / early - 1:+.1%} from the second tenth of {wanted.requests} calls on, "
+            f"{sentences_per_second:.1f} sentences/s",
             flush=True,
         )
 
-    with ours(subject, directory) as process:
+    flags = [] if wanted.workers is None else ["--workers", str(wanted.workers), "--threads", "1"]
+    with ours(subject, directory, *flags) as process:
         note("dragoman, 64 rows", process)
-    for setting in ctranslate2_settings(subject, directory)[:: len(WINDOWS)]:
-        with setting.start() as process:
-            note(f"ctranslate2, {setting.name}", process)
-    return figures, True
+    (of_ours,) = figures.values()
+    if not wanted.alone:
+        for setting in ctranslate2_settings(subject, directory)[:: len(WINDOWS)]:
+            with setting.start() as process:
+                note(f"ctranslate2, {setting.name}", process)
+    is_small = of_ours["peak"] <= MAX_MEMORY.get(subject.name, math.inf)
+    return figures, is_small and of_ours["growth"] < MAX_GROWTH
+
+
+def many_calls(process: Process, subject: Subject, count: int) -> float:
+    """Send so many calls of 20 tokens, 64 at a time. Returns sentences a second."""
+    made = (text for text in _texts(subject, 1) if abs(len(text.ids) + 1 - SOURCE_TOKENS) <= 1)
+    texts = [text.text for text in itertools.islice(made, count)]
+    options = Options(min_tokens=TARGET_TOKENS - 1, max_tokens=TARGET_TOKENS)
+    with Caller(process.address) as caller:
+        began = time.perf_counter()
+        caller.translate(texts, 64, options)
+        return count / (time.perf_counter() - began)
 
 
 MODES = {"latency": latency, "overload": overload, "memory": memory}
@@ -277,6 +314,18 @@ def main() -> None:
         default=5.0,
         help="seconds that a call may take under overload (default: %(default)s)",
     )
+    parser.add_argument(
+        "--requests",
+        type=int,
+        default=5000,
+        help="calls while memory is watched (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        help="workers of our server while memory is watched (default: to suit the cores)",
+    )
+    parser.add_argument("--alone", action="store_true", help="watch the memory of our server only")
     catalogue.add_arguments(parser)
     parser.add_argument("--json", type=Path, help="file to write the figures to")
     wanted = parser.parse_args()

@@ -5,13 +5,15 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dragoman_client import AsyncClient, Options, Translation
+from dragoman_server.runtime.memory import resident_bytes
 
 PATIENCE = 600.0
 """Seconds that a call may take: nothing that is measured is to run into its deadline."""
@@ -26,27 +28,58 @@ class Process:
     address: str
     pid: int
 
-    def peak_memory(self) -> int:
-        """Return the most bytes that were ever resident."""
-        return _status(self.pid, "VmHWM")
-
     def memory(self) -> int:
-        """Return the bytes that are resident now."""
-        return _status(self.pid, "VmRSS")
+        """Return the bytes in memory of the process and its workers; what they share counts once.
+
+        It is Linux's proportional set size.
+        """
+        tasks = Path(f"/proc/{self.pid}/task")
+        if not tasks.exists():
+            raise SystemExit("memory is measured on Linux only")
+        workers = [
+            pid for task in tasks.iterdir() for pid in (task / "children").read_text().split()
+        ]
+        return resident_bytes([self.pid, *map(int, workers)])
 
 
-def _status(pid: int, name: str) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    raise SystemExit(f"/proc has no {name}: memory is measured on Linux only")
+class MemoryWatch:
+    """Looks at the memory of a server again and again, in a thread."""
+
+    def __init__(self, process: Process, every: float = 0.25) -> None:
+        self._process = process
+        self._every = every
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self.seen: list[int] = []
+        """Bytes, at each look."""
+
+    def __enter__(self) -> "MemoryWatch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._every):
+            self.seen.append(self._process.memory())
 
 
 @contextmanager
-def dragoman_server(bundle: Path, log: Path, *flags: str) -> Iterator[Process]:
-    """Start ``dragoman serve`` on a free port."""
-    arguments = [*_DRAGOMAN, "serve", str(bundle), "--listen", "127.0.0.1:0", "--metrics", ""]
-    with _started([*arguments, *flags], log) as process:
+def dragoman_server(
+    bundle: Path,
+    log: Path,
+    *flags: str,
+    command: Sequence[str] = _DRAGOMAN,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Process]:
+    """Start ``dragoman serve`` on a free port.
+
+    ``command`` is what plays ``dragoman``, ``variables`` are added to its environment.
+    """
+    arguments = [*command, "serve", str(bundle), "--listen", "127.0.0.1:0", "--metrics", ""]
+    with _started([*arguments, *flags], log, variables) as process:
         yield process
 
 
@@ -59,11 +92,14 @@ def ctranslate2_server(model: Path, tokenizer: Path, log: Path, *flags: str) -> 
 
 
 @contextmanager
-def _started(command: Sequence[str], log: Path) -> Iterator[Process]:
+def _started(
+    command: Sequence[str], log: Path, variables: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Process]:
     """Start a server that says where it listens in a line that begins with gRPC."""
     kept = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
     paths = [str(_BENCHMARKS), os.environ.get("PYTHONPATH", "")]
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    kept |= variables
     with log.open("a") as errors:
         process = subprocess.Popen(  # noqa: S603 - our own
             command, stdout=subprocess.PIPE, stderr=errors, text=True, env=kept

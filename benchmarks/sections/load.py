@@ -66,7 +66,8 @@ def memory_section(found: dict[str, Any], images: Path) -> Iterator[str]:
     yield ""
     yield from paragraph(
         sentence(f"{found['what']}; int8"),
-        "The table has the resident memory of the server's process, with 64 calls under way.",
+        "The table has the memory of all processes of a server (proportional set size), with 64",
+        "calls under way.",
     )
     yield ""
     yield from table(

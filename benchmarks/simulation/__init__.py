@@ -1,0 +1,1 @@
+"""A machine of many cores, simulated on few: workers that sleep, in time that goes slower."""

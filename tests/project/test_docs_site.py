@@ -139,12 +139,18 @@ def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> Non
 
 
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
-    shutil.copytree(DOCS, tmp_path / "docs")
-    shutil.copytree(ROOT / "client", tmp_path / "client")
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    with (tmp_path / "docs" / "index.md").open("a") as page:
-        page.write("\n[a page](gone.md) and [a part](sdk.md#gone)\n")
+    """Two pages with the settings of the whole site, which would take many times as long."""
+    docs = tmp_path / "docs"
+    shutil.copytree(DOCS / "templates", docs / "templates")
+    shutil.copy(DOCS / "hooks.py", docs)
+    before, _, rest = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")
+    after = rest.partition("\nplugins:")[2]
+    settings = f"{before}\nnav: [{{Here: index.md}}, {{Other: other.md}}]\n\nplugins:{after}"
+    (tmp_path / "mkdocs.yml").write_text(settings.replace("paths: [client]", f"paths: [{ROOT}]"))
+    (docs / "other.md").write_text("# Other\n\n[back](index.md#here)\n")
+    (docs / "index.md").write_text("# Here\n\n[a page](gone.md) and [a part](other.md#gone)\n")
     built = build(tmp_path, tmp_path / "site")
     assert built.returncode != 0
+    assert built.stderr.count("WARNING -") == 2
     assert "'gone.md'" in built.stderr
-    assert "'sdk.md#gone'" in built.stderr
+    assert "'other.md#gone'" in built.stderr

@@ -35,7 +35,6 @@ SMALLER = {
     "--cpu-list 0-31": "--cpu-list 0",
     "--cpu-list 32-63": "--cpu-list 0",
     "--concurrency 256 --seconds 30": "--concurrency 8 --seconds 1",
-    "--target-p95 0.25": "--target-p95 5 --seconds 0.5",
     "--rate 50 --seconds 10": "--rate 5 --seconds 1",
     "--lines 1000000": "--lines 10",
     "-n 2000": "-n 5",
@@ -51,6 +50,10 @@ NOT_RUN = {
     "dragoman serve models/en-pt --listen 0.0.0.0": "for other machines",
 }
 """Blocks that are not run, by how they begin, and why."""
+LINES_NOT_RUN = {
+    "dragoman bench --find-rate": "takes minutes; tests/cli/test_bench_command.py runs it",
+}
+"""Lines of other blocks that are not run, by how they begin, and why."""
 WITH_A_SERVER = ("README.md", "many-machines.md", "many-lines.md")
 """Pages that take a running server for granted."""
 
@@ -85,7 +88,8 @@ def script_of(page: Path) -> str:
         if not block.text.startswith("dragoman serve models/en-pt\n")  # a transcript of make run
         and not any(block.text.startswith(beginning) for beginning in NOT_RUN)
     ]
-    text = "\n".join(told)
+    lines = "\n".join(told).splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith(tuple(LINES_NOT_RUN)))
     for large, small in SMALLER.items():
         text = text.replace(large, small)
     text = text.replace("mt-1:50051,mt-2:50051", "127.0.0.1:50051")
@@ -146,5 +150,5 @@ def test_what_is_not_run_is_still_shown() -> None:
     ]
     for beginning in NOT_RUN:
         assert any(text.startswith(beginning) for text in shown), beginning
-    for large in SMALLER:
+    for large in (*SMALLER, *LINES_NOT_RUN):
         assert any(large in text for text in shown), large

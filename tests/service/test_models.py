@@ -48,7 +48,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         MODEL,
         variant(directory, "en-br", target="pt-BR"),
         variant(directory, "second", target="pt"),
-        variant(directory, "sr-latin", source="sr", target="sr-Latn"),
+        variant(directory, "sr-latin", source="srp", target="sr-Latn"),
         variant(directory, "sr-cyrillic", source="sr", target="sr-Cyrl"),
         variant(directory, "toy", source="", target=""),
         variant(
@@ -181,7 +181,7 @@ def test_a_region_is_honoured_where_the_model_has_it(
     [
         (
             {"source_language": "ja", "target_language": "pt"},
-            f"{NONE} from this source language; there are en, sr",
+            f"{NONE} from this source language; there are en, srp, sr",
         ),
         (
             {"source_language": "sr", "target_language": "ja"},
@@ -217,11 +217,12 @@ def test_a_language_that_is_missing_is_asked_for_with_those_there_are(running: R
     assert "is not given, and the model has 18: nno-Latn, nob-Latn, por, pt-BR," in found.message
 
 
-def test_numbers_are_spelt_as_in_the_language_that_a_model_has_another_name_for(
+def test_sentences_and_numbers_are_known_by_whatever_name_a_model_has_for_a_language(
     running: Running,
 ) -> None:
-    many = next(model for model in running.server.models if model.name == "many")
-    told = many.towards("", "pt-BR")
+    models = {model.name: model for model in running.server.models}
+    assert models["sr-latin"].towards("sr", "sr-Latn").planner.language == "sr"
+    told = models["many"].towards("", "pt-BR")
     assert told.examiner.numbers.differ("It costs 1,250.50.", "Custa 1,250.50.")
     assert not told.examiner.numbers.differ("It costs 1,250.50.", "Custa 1.250,50.")
 

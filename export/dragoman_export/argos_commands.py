@@ -10,14 +10,19 @@ from dragoman_export.bundle_options import (
     GoldenOption,
     KeepOption,
     MaxBleuLostOption,
+    MaxTokensOption,
     NameOption,
     PrecisionOption,
+    ReferenceOption,
     SentencesOption,
     ShortlistLikelyOption,
     ShortlistSourceOption,
     ShortlistTargetOption,
+    SourceLanguageOption,
+    TargetLanguageOption,
     VersionOption,
     export_settings,
+    write_imported,
 )
 
 
@@ -31,30 +36,9 @@ def import_argos(
     bundle: BundleArgument,
     precision: PrecisionOption = "float32",
     keep_float32: KeepOption = None,
-    source_language: Annotated[
-        str,
-        typer.Option(
-            metavar="TAG",
-            help="Language to translate from, as en.  \\[default: as the package says]",
-            show_default=False,
-        ),
-    ] = "",
-    target_language: Annotated[
-        str,
-        typer.Option(
-            metavar="TAG",
-            help="Language to translate into, as pt-BR.  \\[default: as the package says]",
-            show_default=False,
-        ),
-    ] = "",
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Most tokens of a sentence. The server takes memory for as many, and splits what "
-            "is longer.  \\[default: what the model takes, but at most 256]",
-        ),
-    ] = None,
+    source_language: SourceLanguageOption = "",
+    target_language: TargetLanguageOption = "",
+    max_tokens: MaxTokensOption = None,
     name: NameOption = None,
     version: VersionOption = "1",
     licence: Annotated[
@@ -68,9 +52,7 @@ def import_argos(
     source: Annotated[
         Path | None, typer.Option(help="Text to measure quality on, in the source language.")
     ] = None,
-    reference: Annotated[
-        Path | None, typer.Option(help="Right translations of the text to measure quality on.")
-    ] = None,
+    reference: ReferenceOption = None,
     sentences: SentencesOption = 1000,
     max_bleu_lost: MaxBleuLostOption = 0.3,
     golden: GoldenOption = None,
@@ -86,16 +68,9 @@ def import_argos(
 
     Example: dragoman import-argos translate-zh_en-1_9.argosmodel models/zh-en
     """
-    from dataclasses import replace
-
-    from rich.console import Console
-
     from dragoman_export.argos.importer import ImportSettings, read_origin
     from dragoman_export.errors import ExportError
-    from dragoman_export.export import export_bundle
     from dragoman_export.texts import read_lexicon, read_sample
-    from dragoman_server.cli.describe import describe
-    from dragoman_training.report.terminal import stage_bar
 
     settings = export_settings(
         bundle, name, version, precision, keep_float32, licence, max_bleu_lost
@@ -111,10 +86,4 @@ def import_argos(
         raise ExportError(str(error)) from None
     sample = read_sample(source, reference, sentences, golden)
     lexicon = read_lexicon(shortlist_source, shortlist_target, shortlist_likely)
-    console = Console(stderr=True, highlight=False)
-    with stage_bar(console) as watch:
-        watch("reading the package", 0, 1)
-        origin = read_origin(package, taken)
-        watch("reading the package", 1, 1)
-        written = export_bundle(origin, bundle, settings, sample, watch, lexicon)
-    console.print(describe(replace(written, path=bundle)))
+    write_imported(lambda: (read_origin(package, taken), settings), bundle, sample, lexicon)

@@ -1,5 +1,6 @@
-"""Options that ``dragoman export`` and ``dragoman import-hf`` share."""
+"""Options of ``dragoman export`` and of the commands that import models, and what these end with."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +8,8 @@ import typer
 
 if TYPE_CHECKING:
     from dragoman_export.export import ExportSettings
+    from dragoman_export.source import Origin
+    from dragoman_export.texts import LexiconText, ParallelSample
 
 CheckpointArgument = Annotated[
     Path,
@@ -26,6 +29,33 @@ KeepOption = Annotated[
         help="Matrix products that stay float32 in an int8 bundle, because quality suffers: a "
         "name or a pattern, as 'projection' or 'decoder.*'. May be repeated.",
     ),
+]
+SourceLanguageOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TAG",
+        help="Language to translate from, as en.  \\[default: as the model's files say]",
+        show_default=False,
+    ),
+]
+TargetLanguageOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TAG",
+        help="Language to translate into, as pt-BR.  \\[default: as the model's files say]",
+        show_default=False,
+    ),
+]
+MaxTokensOption = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="Most tokens of a sentence. The server takes memory for as many, and splits what is "
+        "longer.  \\[default: what the model takes, but at most 256]",
+    ),
+]
+ReferenceOption = Annotated[
+    Path | None, typer.Option(help="Right translations of the text to measure quality on.")
 ]
 NameOption = Annotated[
     str | None,
@@ -94,3 +124,30 @@ def export_settings(
         )
     except ValueError as error:
         raise ExportError(str(error)) from None
+
+
+def write_imported(
+    read: "Callable[[], tuple[Origin, ExportSettings]]",
+    bundle: Path,
+    sample: "ParallelSample | None",
+    lexicon: "LexiconText | None" = None,
+) -> None:
+    """Read a model of others, write it as a bundle, and print what that is.
+
+    ``read`` returns the model and the settings of its export.
+    """
+    from dataclasses import replace
+
+    from rich.console import Console
+
+    from dragoman_export.export import export_bundle
+    from dragoman_server.cli.describe import describe
+    from dragoman_training.report.terminal import stage_bar
+
+    console = Console(stderr=True, highlight=False)
+    with stage_bar(console) as watch:
+        watch("reading the model", 0, 1)
+        origin, settings = read()
+        watch("reading the model", 1, 1)
+        written = export_bundle(origin, bundle, settings, sample, watch, lexicon)
+    console.print(describe(replace(written, path=bundle)))

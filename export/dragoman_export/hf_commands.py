@@ -12,14 +12,17 @@ from dragoman_export.bundle_options import (
     KeepOption,
     LicenceOption,
     MaxBleuLostOption,
+    MaxTokensOption,
     NameOption,
     PrecisionOption,
+    ReferenceOption,
     SentencesOption,
     ShortlistLikelyOption,
     ShortlistSourceOption,
     ShortlistTargetOption,
     VersionOption,
     export_settings,
+    write_imported,
 )
 
 
@@ -46,14 +49,7 @@ def import_hf(
             "\\[default: all target languages that the model has]",
         ),
     ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Most tokens of a sentence. The server takes memory for as many, and splits what "
-            "is longer.  \\[default: what the model takes, but at most 256]",
-        ),
-    ] = None,
+    max_tokens: MaxTokensOption = None,
     name: NameOption = None,
     version: VersionOption = "1",
     licence: LicenceOption = "unknown",
@@ -61,13 +57,7 @@ def import_hf(
         Path | None,
         typer.Option(help="Text to measure quality on, in the first source language."),
     ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            help="Right translations of the text to measure quality on, in the first target "
-            "language."
-        ),
-    ] = None,
+    reference: ReferenceOption = None,
     sentences: SentencesOption = 1000,
     max_bleu_lost: MaxBleuLostOption = 0.3,
     golden: GoldenOption = None,
@@ -84,16 +74,9 @@ def import_hf(
     Example: dragoman import-hf opus-mt-en-ROMANCE models/en-romance --source-language en
     --target-language pt --target-language es
     """
-    from dataclasses import replace
-
-    from rich.console import Console
-
     from dragoman_export.errors import ExportError
-    from dragoman_export.export import export_bundle
     from dragoman_export.hf.importer import ImportSettings, read_origin
     from dragoman_export.texts import read_lexicon, read_sample
-    from dragoman_server.cli.describe import describe
-    from dragoman_training.report.terminal import stage_bar
 
     settings = export_settings(
         bundle, name, version, precision, keep_float32, licence, max_bleu_lost
@@ -108,13 +91,7 @@ def import_hf(
         raise ExportError(str(error)) from None
     sample = read_sample(source, reference, sentences, golden)
     lexicon = read_lexicon(shortlist_source, shortlist_target, shortlist_likely)
-    console = Console(stderr=True, highlight=False)
-    with stage_bar(console) as watch:
-        watch("reading the model", 0, 1)
-        origin = read_origin(directory, languages)
-        watch("reading the model", 1, 1)
-        written = export_bundle(origin, bundle, settings, sample, watch, lexicon)
-    console.print(describe(replace(written, path=bundle)))
+    write_imported(lambda: (read_origin(directory, languages), settings), bundle, sample, lexicon)
 
 
 def export_hf(

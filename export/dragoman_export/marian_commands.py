@@ -11,14 +11,20 @@ from dragoman_export.bundle_options import (
     KeepOption,
     LicenceOption,
     MaxBleuLostOption,
+    MaxTokensOption,
     NameOption,
+    ReferenceOption,
     SentencesOption,
+    SourceLanguageOption,
+    TargetLanguageOption,
     VersionOption,
     export_settings,
+    write_imported,
 )
 
 if TYPE_CHECKING:
     from dragoman_export.export import ExportSettings
+    from dragoman_export.source import Origin
 
 
 def import_marian(
@@ -38,30 +44,9 @@ def import_marian(
         ),
     ] = "",
     keep_float32: KeepOption = None,
-    source_language: Annotated[
-        str,
-        typer.Option(
-            metavar="TAG",
-            help="Language to translate from, as en.  \\[default: as the files' names say]",
-            show_default=False,
-        ),
-    ] = "",
-    target_language: Annotated[
-        str,
-        typer.Option(
-            metavar="TAG",
-            help="Language to translate into, as pt-BR.  \\[default: as the files' names say]",
-            show_default=False,
-        ),
-    ] = "",
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Most tokens of a sentence. The server takes memory for as many, and splits what "
-            "is longer.  \\[default: 256]",
-        ),
-    ] = None,
+    source_language: SourceLanguageOption = "",
+    target_language: TargetLanguageOption = "",
+    max_tokens: MaxTokensOption = None,
     shortlist: Annotated[
         bool,
         typer.Option(help="Take the model's lexical shortlist over, if it has one, into int8."),
@@ -76,9 +61,7 @@ def import_marian(
             "large activations become."
         ),
     ] = None,
-    reference: Annotated[
-        Path | None, typer.Option(help="Right translations of the text to measure quality on.")
-    ] = None,
+    reference: ReferenceOption = None,
     sentences: SentencesOption = 1000,
     max_bleu_lost: MaxBleuLostOption = 0.3,
     golden: GoldenOption = None,
@@ -93,14 +76,9 @@ def import_marian(
     """
     from dataclasses import replace
 
-    from rich.console import Console
-
     from dragoman_export.errors import ExportError
-    from dragoman_export.export import export_bundle
     from dragoman_export.marian.importer import ImportSettings, read_origin
     from dragoman_export.texts import read_sample
-    from dragoman_server.cli.describe import describe
-    from dragoman_training.report.terminal import stage_bar
 
     def settings_for(precision: str) -> "ExportSettings":
         return export_settings(
@@ -118,12 +96,11 @@ def import_marian(
     except ValueError as error:
         raise ExportError(str(error)) from None
     sample = read_sample(source, reference, sentences, golden)
-    console = Console(stderr=True, highlight=False)
-    with stage_bar(console) as watch:
-        watch("reading the model", 0, 1)
+
+    def read() -> "tuple[Origin, ExportSettings]":
         origin = read_origin(directory, wanted)
-        watch("reading the model", 1, 1)
         if not precision and origin.quantization is None:
-            settings, origin = settings_for("float32"), replace(origin, shortlist=None)
-        written = export_bundle(origin, bundle, settings, sample, watch)
-    console.print(describe(replace(written, path=bundle)))
+            return replace(origin, shortlist=None), settings_for("float32")
+        return origin, settings
+
+    write_imported(read, bundle, sample)

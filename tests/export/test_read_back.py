@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from dragoman_cli.extras import how_to_install
 from dragoman_export.export import ExportSettings, export_bundle
 from dragoman_export.graphs.precision import quantize_rows
 from dragoman_export.read_back import checkpoint_of_bundle
@@ -190,7 +191,7 @@ def test_without_what_reads_a_bundle_there_is_one_line(
     )
     assert code == 2
     assert stderr.splitlines()[-1] == (
-        f"dragoman: {recipe}: training.initial is {bundle}, a bundle: to read it, install "
-        "dragoman[export] (No module named 'onnx')"
+        f"dragoman: {recipe}: training.initial is {bundle}, a bundle: to read it, "
+        f"{how_to_install('export')} (No module named 'onnx')"
     )
     assert not (tmp_path / "run").exists()

@@ -70,8 +70,10 @@ def _read(path: Path, source_language: str, target_language: str) -> Checkpoint:
         from dragoman_export.initial import read_initial
     except ImportError as error:
         kind = "a bundle" if (path / "manifest.json").exists() else "no checkpoint of a run"
+        from dragoman_cli.extras import how_to_install
+
         raise RecipeError(
-            f"training.initial is {path}, {kind}: to read it, install dragoman[export] ({error})"
+            f"training.initial is {path}, {kind}: to read it, {how_to_install('export')} ({error})"
         ) from None
     return read_initial(path, source_language, target_language)
 

@@ -85,11 +85,12 @@ class Simulated:
             before = await asyncio.to_thread(self._look)
             await asyncio.sleep(load.seconds)
             after = await asyncio.to_thread(self._look)
+            failed = [task for task in callers if task.done()]
             for task in callers:
                 task.cancel()
-            ended = await asyncio.gather(*callers, return_exceptions=True)
-            if failures := [e for e in ended if not isinstance(e, asyncio.CancelledError)]:
-                raise SystemExit(f"a call failed: {failures[0]!r}")
+            await asyncio.gather(*callers, return_exceptions=True)
+            if failed:
+                raise SystemExit(f"a call failed: {failed[0].exception()!r}")
         grown = {name: after[name] - before[name] for name in after}
         seconds = grown["time"] / dilation
         sentences, turns = grown["sentences"], max(1, grown["steps"])

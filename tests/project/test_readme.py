@@ -99,6 +99,12 @@ def test_the_server_of_make_run_ends_with_a_demonstration_that_fails() -> None:
         assert asked.connect_ex(("127.0.0.1", int(address[1]))) != 0
 
 
+def test_the_readme_fits_three_screens_and_says_what_a_row_is_before_it_shows_rows() -> None:
+    assert len(README.splitlines()) <= 3 * 60
+    for word in ("*row*", "*lane*"):
+        assert README.index(word) < README.index("rows of 1 thread(s)")
+
+
 def test_make_hands_the_port_on() -> None:
     printed = subprocess.run(
         ["make", "--dry-run", "run", "PORT=50052"],

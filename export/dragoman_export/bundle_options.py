@@ -1,4 +1,4 @@
-"""Options of ``dragoman export`` and of the commands that import models, and what these end with."""
+"""Options of ``dragoman export`` and of the commands that import models, and how these end."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -87,7 +87,7 @@ def read_architecture(
 ) -> Architecture:
     """Read a configuration. Raises ``ExportError`` for what our Transformer can't be."""
     family = config.get("model_type")
-    if family not in CLASSES:
+    if not isinstance(family, str) or family not in CLASSES:
         raise ExportError(f"model_type is {family!r}: it must be one of {', '.join(CLASSES)}")
     _check_class(config, family)
     facts = {**_DEFAULTS[family], **{k: v for k, v in config.items() if v is not None}}
@@ -127,11 +127,11 @@ def _settings(
     for part in ("attention_heads", "ffn_dim"):
         if facts[f"encoder_{part}"] != facts[f"decoder_{part}"]:
             raise ExportError(
-                f"encoder_{part} is {facts[f'encoder_{part}']} and decoder_{part} "
-                f"{facts[f'decoder_{part}']}: they must be the same"
+                f"encoder_{part} is {facts[f'encoder_{part}']!r} and decoder_{part} "
+                f"{facts[f'decoder_{part}']!r}: they must be the same"
             )
     activation = facts["activation_function"]
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ExportError(
             f"activation_function is {activation!r}: it must be one of {', '.join(ACTIVATIONS)}"
         )
@@ -184,7 +184,11 @@ def _banned(
         if generation.get(key, config.get(key)):
             raise ExportError(f"{key} is set: bundles have no such rule")
     single = generation.get("suppress_tokens", config.get("suppress_tokens")) or []
-    banned = {pad, *(word[0] for word in words), *single}
+    banned = [
+        pad,
+        *(word[0] for word in words),
+        *(single if isinstance(single, list) else [single]),
+    ]
     if end in banned or not all(type(t) is int and 0 <= t < vocabulary for t in banned):
         raise ExportError(f"tokens {sorted(banned, key=str)} can't all be banned")
-    return tuple(sorted(banned))
+    return tuple(sorted({*banned}))

@@ -60,7 +60,7 @@ def _m2m100(
     else:
         ids = _ids(directory, VOCABULARY)
         named = config.get("language_codes", "m2m100")
-        if named not in CODES:
+        if not isinstance(named, str) or named not in CODES:
             raise ExportError(f"{CONFIG}: language_codes is {named!r}, which is no known list")
         languages = m2m100_languages(CODES[named], len(ids))
         ids |= {f"__{code}__": token for code, token in languages.items()}
@@ -92,6 +92,8 @@ def _nllb_ids(directory: ModelDirectory, config: dict[str, Any], model: bytes) -
     processor = SentencePieceProcessor(model_proto=model)
     pieces = [processor.id_to_piece(i) for i in range(3, processor.vocab_size())]
     languages = config.get("additional_special_tokens") or config.get("extra_special_tokens") or []
+    if not isinstance(languages, list):
+        raise ExportError(f"{CONFIG}: its special tokens are {languages!r}, and no list")
     named = [*_FAIRSEQ, *pieces, *(str(language) for language in languages), "<mask>"]
     return {name: number for number, name in enumerate(dict.fromkeys(named))}
 
@@ -107,12 +109,12 @@ def _made(
     name = _special(config, "unk_token", "<unk>")
     unknown = ids[0].get(name)
     if unknown is None or ids[1].get(name) != unknown:
-        raise ExportError(f"{directory.path}: {name} has no id, or not the same on both sides")
+        raise ExportError(f"{directory.path}: {name!r} has no id, or not the same on both sides")
     end = _special(config, "eos_token", "</s>")
     for each in ids:
         if each.get(end) != architecture.end:
             raise ExportError(
-                f"{end} is {each.get(end)} in the vocabulary, but eos_token_id {architecture.end}"
+                f"{end!r} is {each.get(end)} in the vocabulary, but eos_token_id {architecture.end}"
             )
     control = {architecture.pad, architecture.begin, architecture.end}
     return bundle_vocabularies(

@@ -72,6 +72,7 @@ def build_model(architecture: Architecture, weights: Mapping[str, Tensor]) -> Tr
     settings = architecture.settings
     if any(table is not None for table in tables.values()):
         settings = replace(settings, positions="learned")
+    _check_sizes(taken, architecture)
     model = Transformer(
         settings,
         source_vocabulary=architecture.source_vocabulary,
@@ -93,13 +94,32 @@ def build_model(architecture: Architecture, weights: Mapping[str, Tensor]) -> Tr
     return model.eval()
 
 
-def _embeddings(model: Transformer, taken: TakenWeights, architecture: Architecture) -> None:
-    width = model.settings.width
-    tied = model.settings.tied_embeddings != "none"
+def _check_sizes(taken: TakenWeights, architecture: Architecture) -> None:
+    """Compare the sizes that a configuration says with the weights, before memory is taken."""
+    settings = architecture.settings
+    tables = _tables(architecture)
+    taken.one((architecture.source_vocabulary, settings.width), *tables["source"])
+    taken.one((architecture.target_vocabulary, settings.width), *tables["target"])
+    layers = {"encoder": settings.encoder_layers, "decoder": settings.decoder_layers}
+    for side, count in layers.items():
+        shape = (settings.feed_forward, settings.width)
+        taken.one(shape, f"model.{side}.layers.{count - 1}.fc1.weight")
+
+
+def _tables(architecture: Architecture) -> dict[str, tuple[str, ...]]:
+    """Return the names that the embeddings of each side may have."""
     names: dict[str, tuple[str, ...]] = {side: (table_of(side),) for side in SIDES}
     if architecture.shared:
         names = dict.fromkeys(SIDES, (SHARED, *(table_of(side) for side in SIDES)))
-    names["target"] = (*names["target"], *((PROJECTION,) if tied else ()))
+    if architecture.settings.tied_embeddings != "none":
+        names["target"] = (*names["target"], PROJECTION)
+    return names
+
+
+def _embeddings(model: Transformer, taken: TakenWeights, architecture: Architecture) -> None:
+    width = model.settings.width
+    tied = model.settings.tied_embeddings != "none"
+    names = _tables(architecture)
     target = (model.target_vocabulary, width)
     model.source_embedding.table.weight.copy_(
         taken.one((model.source_vocabulary, width), *names["source"])

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from dragoman_export.errors import ExportError
@@ -142,6 +144,45 @@ def test_languages_that_it_does_not_have(
 ) -> None:
     with pytest.raises(ExportError, match=reason):
         read_origin(saved[name], ImportSettings(**settings))
+
+
+ODD = [None, -1, 0, 2**31, 2**70, 1e308, "", "a\nb", "\ud800", [], {}, [[]], {"a": 1}, True]
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_odd_values_and_changed_bytes_are_read_or_refused(
+    saved: dict[str, Path], tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "odd"
+    shutil.copytree(saved[data.draw(st.sampled_from(["marian", "m2m100"]))], path)
+    file = path / data.draw(st.sampled_from(sorted(each.name for each in path.iterdir())))
+    content = bytearray(file.read_bytes())
+    if file.suffix == ".json" and data.draw(st.booleans()):
+        table = json.loads(content)
+        table[data.draw(st.sampled_from(sorted(table)))] = data.draw(st.sampled_from(ODD))
+        content = bytearray(json.dumps(table), "utf-8")
+    else:
+        at = data.draw(st.integers(0, min(len(content), 9000)))
+        content[at : at + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=8))
+    file.write_bytes(content)
+    reason = ""
+    try:
+        read_origin(path, ImportSettings())
+    except ExportError as error:
+        reason = str(error)
+    shutil.rmtree(path)
+    assert "\n" not in reason
+
+
+def test_sizes_that_the_weights_do_not_have_take_no_memory(
+    saved: dict[str, Path], tmp_path: Path
+) -> None:
+    for key in ("vocab_size", "encoder_layers", "decoder_layers", "d_model"):
+        shutil.copytree(saved["marian"], tmp_path / key)
+        edit(tmp_path / key / "config.json", **{key: 2**40})
+        with pytest.raises(ExportError):
+            read_origin(tmp_path / key, ImportSettings())
 
 
 def test_pickled_weights_in_parts_are_the_same_model(

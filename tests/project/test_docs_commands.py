@@ -32,6 +32,21 @@ COVERED |= {"export": {"export"}}
 MADE = {"cli", "server"}
 """What `make run` installs."""
 
+PARSED_ONLY = {
+    "docs/argos.md": "imports downloaded models; tests/export/argos imports others",
+    "docs/attention.md": "trains for hours on downloaded text; tests/training trains",
+    "docs/bridges.md": "imports downloaded models; tests/export/hf imports others",
+    "docs/export.md": "needs a run that was trained; tests/export exports others",
+    "docs/fine-tuning.md": "trains a downloaded model; tests/training fine-tunes others",
+    "docs/marian.md": "imports downloaded models; tests/export/marian imports others",
+    "docs/operations.md": "needs Docker or a cluster; tests/deploy checks what they are given",
+    "docs/options.md": "tests/cli runs every option",
+    "docs/sdk.md": "puts load on a server for minutes; tests/cli runs all of these commands",
+    "docs/service.md": "serves until it is stopped; tests/service does so",
+    "docs/training.md": "trains for hours on the reader's text; tests/training trains",
+}
+"""Guides whose commands are parsed and not run, and why; ``test_docs_run.py`` runs the others."""
+
 
 def extra_of(arguments: list[str]) -> str:
     """Return the extra that a call of the command needs."""
@@ -67,6 +82,16 @@ def test_a_page_names_the_extra_that_its_commands_need(page: Path) -> None:
     for extra in needed:
         named = [e for e in COVERED[extra] if f"[{e}]" in text or f"extra `{e}`" in text]
         assert named, f"does not say that it needs the extra {extra!r}"
+
+
+def test_every_guide_is_run_or_has_a_reason_not_to_be() -> None:
+    shown = {
+        str(page.relative_to(ROOT))
+        for page in GUIDES
+        if any(call for block in blocks(page) for call in calls_of_dragoman(block))
+    }
+    run = {"README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs/how-to").glob("*.md"))}
+    assert shown - run == set(PARSED_ONLY), "add a page without a reason to test_docs_run.py"
 
 
 def test_faults_are_seen(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ Every call of ``dragoman`` is parsed by the command itself, with all of its opti
 run; ``test_docs_run.py`` does that with the pages that can be run.
 """
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
+import dragoman_client
 from support import ROOT
 from support.shown_commands import (
     PAGES,
@@ -92,6 +94,14 @@ def test_every_guide_is_run_or_has_a_reason_not_to_be() -> None:
     }
     run = {"README.md", *(str(p.relative_to(ROOT)) for p in (ROOT / "docs/how-to").glob("*.md"))}
     assert shown - run == set(PARSED_ONLY), "add a page without a reason to test_docs_run.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_on_a_page_is_python_and_imports_what_there_is(page: Path) -> None:
+    for source in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module == "dragoman_client":
+                assert {name.name for name in node.names} <= set(dragoman_client.__all__)
 
 
 def test_faults_are_seen(tmp_path: Path) -> None:

@@ -146,7 +146,22 @@ def test_languages_that_it_does_not_have(
         read_origin(saved[name], ImportSettings(**settings))
 
 
-ODD = [None, -1, 0, 2**31, 2**70, 1e308, "", "a\nb", "\ud800", [], {}, [[]], {"a": 1}, True]
+ODD: list[Any] = [
+    None,
+    -1,
+    0,
+    2**31,
+    2**70,
+    1e308,
+    "",
+    "a\nb",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    True,
+]
 
 
 @settings(max_examples=100)

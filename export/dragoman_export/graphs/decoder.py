@@ -81,9 +81,9 @@ class DecoderWriter(LayerWriter):
         """Write the graph that gives the output weights of some target tokens away."""
         assert isinstance(self._precision, Int8)
         ids_m = g.input("ids", "int64", ["m"])
-        stored = self._precision.stored(g, self._weights.projection)
-        width = self._dimensions.width
-        g.output(g.add("Gather", stored.matrix, ids_m, axis=1), "weights", "int8", [width, "m"])
+        stored = self._precision.stored_rows(g, self._weights.projection)
+        columns = g.add("Transpose", g.add("Gather", stored.matrix, ids_m, axis=0), perm=[1, 0])
+        g.output(columns, "weights", "int8", [self._dimensions.width, "m"])
         g.output(g.add("Gather", stored.scales, ids_m, axis=0), "steps", "float32", ["m"])
         if stored.bias:
             g.output(g.add("Gather", stored.bias, ids_m, axis=0), "biases", "float32", ["m"])

@@ -118,26 +118,28 @@ class Int8:
 
     def stored(self, g: GraphBuilder, weights: LinearWeights) -> StoredInt8:
         """Add weights to a graph, quantized."""
-        matrix, scales = quantize_rows(weights.matrix, self._steps.get(weights.name))
         if weights.is_by_token:
+            rows = self.stored_rows(g, weights)
             # onnxruntime does this once, when it loads the graph.
-            matrix_DV = g.add("Transpose", self._token_rows(g, weights.name, matrix), perm=[1, 0])
-        else:
-            matrix_DV = g.constant(f"{weights.name}.matrix_s8", matrix.T)
+            return rows._replace(matrix=g.add("Transpose", rows.matrix, perm=[1, 0]))
+        matrix, scales = quantize_rows(weights.matrix, self._steps.get(weights.name))
+        return self._stored(g, weights, g.constant(f"{weights.name}.matrix_s8", matrix.T), scales)
+
+    def stored_rows(self, g: GraphBuilder, weights: LinearWeights) -> StoredInt8:
+        """Do the same, with a row for each output in place of a column.
+
+        An embedding that the product is tied to has the same rows, so they are stored once.
+        """
+        rows, scales = quantize_rows(weights.matrix, self._steps.get(weights.name))
+        return self._stored(g, weights, g.constant(f"{weights.name}.rows_s8", rows), scales)
+
+    @staticmethod
+    def _stored(g: GraphBuilder, weights: LinearWeights, matrix: str, scales: Array) -> StoredInt8:
         return StoredInt8(
-            matrix_DV,
+            matrix,
             g.constant(f"{weights.name}.steps", scales),
             "" if weights.bias is None else g.constant(f"{weights.name}.bias", weights.bias),
         )
-
-    @staticmethod
-    def _token_rows(g: GraphBuilder, name: str, rows: Array) -> str:
-        """Add weights with a row for each token.
-
-        An embedding and a product that is tied to it have the same rows, which are stored once. An
-        embedding is read row by row: one by columns costs a fifth of an encoder's time.
-        """
-        return g.constant(f"{name}.rows_s8", rows)
 
     def product(
         self, g: GraphBuilder, x: str, name: str, weights: StoredInt8, *, rectified: bool = False
@@ -181,7 +183,8 @@ class Int8:
 
     def lookup(self, g: GraphBuilder, ids: str, weights: EmbeddingWeights) -> str:
         table, scales = quantize_rows(weights.table, self._steps.get(weights.name))
-        rows = g.add("Gather", self._token_rows(g, weights.name, table), ids, axis=0)
+        # By rows: to look up columns would take a fifth of an encoder's time.
+        rows = g.add("Gather", g.constant(f"{weights.name}.rows_s8", table), ids, axis=0)
         rows = g.add("Cast", rows, to=1)
         scaled = g.constant(
             f"{weights.name}.table_steps", (scales * weights.scale)[:, None].astype(np.float32)

@@ -78,7 +78,7 @@ def test_commands_of_a_page_exist_and_take_what_they_are_given(page: Path) -> No
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_names_the_extra_that_its_commands_need(page: Path) -> None:
-    text = page.read_text()
+    text = " ".join(page.read_text().split())
     calls = [call for block in blocks(page) for call in calls_of_dragoman(block)]
     needed = {extra_of(call) for call in calls if call and call[0] in entries()} - MADE
     for extra in needed:

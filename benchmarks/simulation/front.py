@@ -4,7 +4,10 @@ python -m simulation.front serve BUNDLE...
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
+
+import grpc
 
 from dragoman_cli.main import main
 from dragoman_server.engine.workers import link
@@ -23,6 +26,15 @@ class DilatedLoop(asyncio.SelectorEventLoop):
         self._dilated.catch_up()
 
 
+_PATIENCE = ("grpc.server_max_unrequested_time_in_server", 3600)
+"""Seconds that gRPC lets a call wait for a busy event loop, in time that is not dilated."""
+_make_server = grpc.aio.server
+
+
+def _patient_server(*given: Any, options: Sequence[tuple[str, Any]] = (), **named: Any) -> Any:
+    return _make_server(*given, options=[*options, _PATIENCE], **named)
+
+
 class _Policy(asyncio.DefaultEventLoopPolicy):
     def new_event_loop(self) -> Any:
         return DilatedLoop()
@@ -31,4 +43,5 @@ class _Policy(asyncio.DefaultEventLoopPolicy):
 if __name__ == "__main__":
     link.WORKER_MODULE = "simulation.worker"
     asyncio.set_event_loop_policy(_Policy())
+    grpc.aio.server = _patient_server
     main()

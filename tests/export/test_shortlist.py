@@ -180,7 +180,8 @@ def test_lists_are_checked_when_a_bundle_is_loaded(listed: Path, tmp_path: Path)
     (first, *_), nodes = graph.graph.input, graph.graph.node
     nodes.insert(0, onnx.helper.make_node("Gather", ["other", first.name], ["shifted"]))
     for node in nodes[1:]:
-        node.input[1] = "shifted"
+        if node.op_type == "Gather":
+            node.input[1] = "shifted"
     onnx.save(graph, bundle / "columns.onnx")
     list_again(bundle, "columns.onnx")
     run = dragoman("verify", bundle)

@@ -1,6 +1,7 @@
 """A server with workers that sleep, a load on it, and what it did, in the time of its machine."""
 
 import asyncio
+import os
 import re
 import socket
 import sys
@@ -125,15 +126,20 @@ class Simulated:
             "rows": known["dragoman_step_rows_sum"],
             "tokens": known["dragoman_target_tokens_total"],
             "again": known["dragoman_retried_sentences_total"],
-            "loop": _cpu_seconds(pid, pid),
-            "process": sum(
-                _cpu_seconds(pid, int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()
-            ),
+            "loop": _loop_seconds(pid),
+            "process": _process_seconds(pid),
         }
 
 
-def _cpu_seconds(pid: int, thread: int) -> float:
-    return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[0]) / 1e9
+def _loop_seconds(pid: int) -> float:
+    """Return the seconds that the first thread of a process has computed."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def _process_seconds(pid: int) -> float:
+    """Return the seconds that all threads of a process have computed, those included that ended."""
+    of_user, of_system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(of_user) + int(of_system)) / os.sysconf("SC_CLK_TCK")
 
 
 class AsyncClients:

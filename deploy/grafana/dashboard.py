@@ -284,10 +284,11 @@ def loaded() -> list[Any]:
             span=12,
         ),
         graph(
-            "Memory of the rows",
+            "Memory",
             "bytes",
-            "Taken at the start; it does not grow.",
-            Query(gauge("sum", "model", "cache_bytes"), "{{model}}"),
+            "What is reserved for the rows, which is their bound, and what the processes really have.",
+            Query(gauge("sum", "model", "cache_bytes"), "{{model}} reserved for rows"),
+            Query(gauge("sum", "model", "resident_bytes"), "{{model}} resident"),
             span=12,
         ),
     ]

@@ -286,7 +286,7 @@ def loaded() -> list[Any]:
         graph(
             "Memory",
             "bytes",
-            "What is reserved for the rows, which is their bound, and what the processes really have.",
+            "Reserved for the rows, which is their bound, and what the processes have.",
             Query(gauge("sum", "model", "cache_bytes"), "{{model}} reserved for rows"),
             Query(gauge("sum", "model", "resident_bytes"), "{{model}} resident"),
             span=12,

@@ -116,7 +116,9 @@ def of_score(found: Score) -> str:
 def of_model(model: Model) -> str:
     sizes = (model.max_source_tokens, model.max_target_tokens, model.max_beam_size, model.rows)
     names = (model.name, model.version, model.source_language, model.target_language)
-    return " ".join([*names, model.precision, model.device, model.licence, *map(str, sizes)])
+    languages = (*model.source_languages, *model.target_languages)
+    facts = (model.precision, model.device, model.licence)
+    return " ".join([*names, *languages, *facts, *map(str, sizes)])
 
 
 def of_error(error: CallError) -> str:

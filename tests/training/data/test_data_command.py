@@ -43,7 +43,11 @@ def recipe(tmp_path: Path) -> Path:
     pairs = numbered(0, 100)
     corpus_of(tmp_path, "news", [*pairs, *pairs[:7], ("", "vazio")])
     labels_of(tmp_path, "news.labels", ["press"] * 60 + ["secret"] * 40 + ["press"] * 8)
-    made = [*numbered(500, 60), ('"A word."', "Uma palavra."), ("I have 3 cats.", "Tenho gatos.")]
+    made = [
+        *numbered(500, 60),
+        ('"A good word."', "Boa palavra."),
+        ("I have 3 cats.", "Tenho gatos."),
+    ]
     corpus_of(tmp_path, "teacher", made)
     path = tmp_path / "recipe.toml"
     path.write_text(RECIPE)

@@ -147,4 +147,4 @@ LABEL org.opencontainers.image.title="Dragoman" \
       org.opencontainers.image.source="https://github.com/dragoman/dragoman" \
       org.opencontainers.image.documentation="https://github.com/dragoman/dragoman/blob/main/docs/operations.md" \
       org.opencontainers.image.base.name="${CPU_BASE}" \
-      org.opencontainers.image.licenses="Apache-2.0 AND CC-BY-2.0"
+      org.opencontainers.image.licenses="Apache-2.0 AND CC-BY-SA-4.0"

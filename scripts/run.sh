@@ -41,11 +41,14 @@ if [[ -z $address ]]; then
 fi
 export DRAGOMAN_ADDRESS=$address
 
-say 'translate "Good morning, how are you?" "We are going to the beach this weekend."'
-"$bin/dragoman" translate "Good morning, how are you?" "We are going to the beach this weekend."
+say 'translate "Good morning, how are you?" "The phone costs $1,250.50 and arrives on March 15."'
+"$bin/dragoman" translate "Good morning, how are you?" 'The phone costs $1,250.50 and arrives on March 15.'
 
-say 'translate --stream "I forgot my keys. Can you help me? Write to anna@example.com 😀"'
-"$bin/dragoman" translate --stream "I forgot my keys. Can you help me? Write to anna@example.com 😀"
+say 'translate "The server could not open the file because the disk is full."'
+"$bin/dragoman" translate "The server could not open the file because the disk is full."
+
+say 'translate --stream "I forgot my keys at the office, so I had to wait in the rain until my neighbour came home. Can you help me? Write to anna@example.com 😀"'
+"$bin/dragoman" translate --stream "I forgot my keys at the office, so I had to wait in the rain until my neighbour came home. Can you help me? Write to anna@example.com 😀"
 
 say 'score "Good morning." "Bom dia." "Boa noite."'
 "$bin/dragoman" score "Good morning." "Bom dia." "Boa noite."

@@ -115,7 +115,8 @@ def test_what_a_vocabulary_can_not_spell_is_masked_by_the_word() -> None:
 
 def test_what_a_vocabulary_spells_is_not_protected() -> None:
     text = "He said: ¿cómo? It is 5 % — “café” & so on…"
-    assert protected(text) == Protected([], ())
+    kept = protected(text)
+    assert ([*kept.masked], [*kept.cuts]) == ([], [])
     assert protect("😀 ж", Span(0, 3), (), lambda _: True) == Protected()
 
 

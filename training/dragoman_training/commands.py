@@ -20,6 +20,16 @@ CheckpointArgument = Annotated[
         metavar="CHECKPOINT", help="A checkpoint, or the directory of a run: then its final model."
     ),
 ]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="CPU threads of each process. Beside another process that keeps a core busy, two "
+        "threads are slower than one: each product waits for the later of them.  "
+        "\\[default: PyTorch's choice]",
+        show_default=False,
+    ),
+]
 
 
 def train(
@@ -36,16 +46,7 @@ def train(
             help="Change a setting, as in --set training.max_steps=500; may be repeated.",
         ),
     ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="CPU threads of each process. Beside another process that keeps a core busy, two "
-            "threads are slower than one: each product waits for the later of them.  "
-            "\\[default: PyTorch's choice]",
-            show_default=False,
-        ),
-    ] = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Train a model on parallel text, or go on with a run that was stopped.
 
@@ -133,6 +134,7 @@ def evaluate(
         ),
     ] = None,
     show: Annotated[int, typer.Option(min=0, help="Print this many translations.")] = 3,
+    threads: ThreadsOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the figures as JSON, and nothing else.")
     ] = False,
@@ -146,6 +148,7 @@ def evaluate(
     import time
     from dataclasses import asdict
 
+    import torch
     from rich.markup import escape
 
     from dragoman_training.data.text.corpus import ParallelText
@@ -160,6 +163,8 @@ def evaluate(
     if not pairs:
         raise CorpusError(f"{source}: empty")
     loaded = _load(checkpoint)
+    if threads is not None:
+        torch.set_num_threads(threads)
     console = _console()
     began = time.perf_counter()
     with progress_bar(console) as bar:
@@ -191,7 +196,8 @@ def evaluate(
     )
     if as_json:
         figures = {"sentences": len(pairs), "beam": beam, "length_penalty": length_penalty}
-        typer.echo(json.dumps({**figures, "seconds": round(seconds, 2), **asdict(quality)}))
+        took = {"seconds": round(seconds, 2), "threads": torch.get_num_threads()}
+        typer.echo(json.dumps({**figures, **took, **asdict(quality)}))
         return
     for pair, text in list(zip(pairs, translations, strict=True))[:show]:
         typer.echo(f"  {pair.source}\n    → {text}\n    = {pair.target}")

@@ -100,18 +100,26 @@ def test_settings_that_make_no_sense_are_refused(field: str, value: Any) -> None
         WordSettings(**{field: value})
 
 
-def recipe_with_words(directory: Path, **words: Any) -> Recipe:
+def recipe_with_words(directory: Path, book: str = "", **words: Any) -> Recipe:
+    """``book`` is a second corpus as TSV, in a directory of its own."""
     for side in ("source", "target"):
         lines = [getattr(pair, side) for pair in PAIRS]
         (directory / f"text.{side}").write_text("\n".join(lines) + "\n")
-    corpus = {"name": "text", "source": ["text.source"], "target": ["text.target"]}
+    corpora: list[dict[str, Any]] = [
+        {"name": "text", "source": ["text.source"], "target": ["text.target"]}
+    ]
+    if book:
+        (directory / "beside").mkdir(exist_ok=True)
+        (directory / "beside" / "book.tsv").write_text(book)
+        own = str(directory / "beside")
+        corpora.append({"name": "book", "source": ["book.tsv"], "directory": own})
     return recipe_from_dict(
         {
             "data": {
                 "source_language": "en",
                 "target_language": "pt",
                 "directory": str(directory),
-                "corpora": [corpus],
+                "corpora": corpora,
                 "words": {"weight": 2.0, "min_sentences": 4, "min_dice": 0.5, **words},
             },
             "tokenizer": {"kind": "bpe", "vocabulary": 330},
@@ -135,6 +143,20 @@ def test_words_can_be_looked_at(tmp_path: Path) -> None:
     assert {(e.pair.source, e.pair.target) for e in shown.examples} >= NOUNS.items()
     with pytest.raises(RecipeError, match="must be one of text"):
         draw_examples(recipe_with_words(tmp_path, weight=0.0), 1, quiet, corpus="words")
+
+
+def test_words_that_a_corpus_knows_are_not_looked_for(tmp_path: Path) -> None:
+    def words(*known_from: str) -> dict[str, str]:
+        recipe = recipe_with_words(tmp_path, "House\tlar\nthe sea\to mar\n", known_from=known_from)
+        shown = draw_examples(recipe, 200, quiet, corpus="words")
+        return {example.pair.source: example.pair.target for example in shown.examples}
+
+    assert words()["house"] == "casa"
+    known = words("book")
+    assert "house" not in known
+    assert known["sea"] == "mar"
+    with pytest.raises(RecipeError, match=r"words.known_from has 'books', which no corpus"):
+        words("books")
 
 
 def test_a_corpus_can_not_be_called_words_beside_them(tmp_path: Path) -> None:

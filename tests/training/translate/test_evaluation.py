@@ -79,13 +79,14 @@ def test_the_command_measures_and_writes(checkpoint: Path, tmp_path: Path) -> No
     source.write_bytes(gzip.compress("\n".join(TEXTS).encode()))
     reference.write_text("\n".join(TEXTS))
     files = ("--source", source, "--reference", reference)
-    run = dragoman("evaluate", checkpoint, *files, "--beam-size", "2", "--output", output, "--json")
+    flags = ("--beam-size", "2", "--threads", "3", "--output", output, "--json")
+    run = dragoman("evaluate", checkpoint, *files, *flags)
     assert run.returncode == 0, run.stderr
     expected = [t.text for t in translate(model(), PAIR, TEXTS, beam=2)]
     assert output.read_text() == "".join(text + "\n" for text in expected)
     figures = json.loads(run.stdout)
     assert figures["bleu"] == measure(expected, TEXTS, "").bleu
-    assert (figures["sentences"], figures["beam"]) == (5, 2)
+    assert (figures["sentences"], figures["beam"], figures["threads"]) == (5, 2, 3)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ class WordSettings:
     """Longest source to look at, in words: in a long sentence all words occur with all others."""
     max_pairs: int = 1_500_000
     """Most sentence pairs to look at."""
+    known_from: tuple[str, ...] = ()
+    """Names of corpora with words of their own: those words are not looked for."""
     variants: VariantSettings = field(default_factory=VariantSettings)
     """Other forms of the words, as of the pairs of a corpus."""
 
@@ -80,6 +82,8 @@ class CorpusSettings:
 
     name: str = ""
     """What reports call it."""
+    directory: str = ""
+    """Where relative paths of this corpus begin. Empty: as ``data.directory`` says."""
     source: tuple[str, ...] = ()
     """Files, plain or gzip. Without ``target``: TSV files with both sides."""
     target: tuple[str, ...] = ()
@@ -190,6 +194,8 @@ class DataSettings:
                 raise ValueError(f"{several}: two are called {name!r}")
         if self.words.weight and "words" in {corpus.name for corpus in self.corpora}:
             raise ValueError("corpora: 'words' is the name of the words that are found in them")
+        for name in set(self.words.known_from) - {corpus.name for corpus in self.corpora}:
+            raise ValueError(f"words.known_from has {name!r}, which no corpus is called")
 
     @property
     def all_corpora(self) -> tuple[CorpusSettings, ...]:
@@ -213,6 +219,6 @@ class DataSettings:
             return self.validation
         return (ValidationText(source=self.valid_source, target=self.valid_target),)
 
-    def paths(self, files: tuple[str, ...]) -> tuple[Path, ...]:
-        """Return where the named files are."""
-        return tuple(Path(self.directory) / file for file in files)
+    def paths(self, files: tuple[str, ...], directory: str = "") -> tuple[Path, ...]:
+        """Return where the named files are; a corpus may have a directory of its own."""
+        return tuple(Path(directory or self.directory) / file for file in files)

@@ -26,7 +26,7 @@ MAY_CHANGE = (
 
 _PATHS = re.compile(
     r"data\.(directory|(train|valid)_(source|target))|training\.initial|"
-    r"data\.(corpora|validation)\.\d+\.(source|target|labels)"
+    r"data\.(corpora|validation)\.\d+\.(directory|source|target|labels)"
 )
 """What they lead to is in the prepared data, so they may move."""
 

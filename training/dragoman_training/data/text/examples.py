@@ -102,14 +102,22 @@ class CorpusReader:
             for kind, variant in variants_of(example.pair, self.settings.variants, rng):
                 yield Example(variant, example.label, kind)
 
-    def pairs(self, report: CorpusReport) -> Iterator[Example]:
-        """Read the pairs that pass the filters, without variants."""
-        return (example for example, _ in self._kept(report, 1.0))
+    def pairs(self, max_words: int | None = None) -> Iterator[Pair]:
+        """Read the pairs that pass the filters, without variants.
 
-    def _kept(self, report: CorpusReport, share: float) -> Iterator[tuple[Example, random.Random]]:
+        With ``max_words``, only those whose source has no more words: the others take no time.
+        """
+        ignored = CorpusReport(self.settings.name)
+        return (example.pair for example, _ in self._kept(ignored, 1.0, max_words))
+
+    def _kept(
+        self, report: CorpusReport, share: float, max_words: int | None = None
+    ) -> Iterator[tuple[Example, random.Random]]:
         """Read the pairs that pass the filters, each with what its variants are drawn by."""
         settings = self.settings
         for number, (pair, label) in enumerate(self.text):
+            if max_words is not None and len(pair.source.split()) > max_words:
+                continue
             rng = random.Random(f"{self._seed} {settings.name} {number}")  # noqa: S311
             if rng.random() >= share:
                 continue

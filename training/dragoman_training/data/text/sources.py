@@ -1,13 +1,13 @@
 """The text that a recipe names: its corpora, the words found in them, and its validation texts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from dragoman_training.config.data_settings import CorpusSettings
 from dragoman_training.config.recipe import Recipe
 from dragoman_training.data.rules.word_pairs import find_word_pairs
 from dragoman_training.data.text.corpus import LabelledText, Pair, ParallelText
-from dragoman_training.data.text.examples import CorpusReader, CorpusReport, Watch
+from dragoman_training.data.text.examples import CorpusReader, Watch
 from dragoman_training.data.text.toy import toy_text
 
 WORDS = "words"
@@ -36,12 +36,18 @@ def word_readers(
         return []
     watch("looking for words", 0, None)
 
-    def read() -> Iterator[Pair]:
+    def read(names: Collection[str]) -> Iterator[Pair]:
         for reader in readers:
-            ignored = CorpusReport(reader.settings.name)
-            yield from (example.pair for example in reader.pairs(ignored))
+            if reader.settings.name in names:
+                yield from reader.pairs(settings.max_words)
 
-    found = find_word_pairs(read, settings)
+    names = [reader.settings.name for reader in readers]
+    known = {pair.source.lower() for pair in read(settings.known_from)}
+    found = [
+        pair
+        for pair in find_word_pairs(lambda: read(names), settings)
+        if pair.source.lower() not in known
+    ]
     corpus = CorpusSettings(
         name=WORDS, source=(WORDS,), weight=settings.weight, variants=settings.variants
     )
@@ -62,9 +68,11 @@ def toy_readers(recipe: Recipe, directory: Path) -> list[CorpusReader]:
 
 
 def _text(recipe: Recipe, corpus: CorpusSettings) -> LabelledText:
-    paths = recipe.data.paths
-    text = ParallelText(paths(corpus.source), paths(corpus.target))
-    return LabelledText(text, paths(corpus.labels))
+    sources, targets, labels = (
+        recipe.data.paths(files, corpus.directory)
+        for files in (corpus.source, corpus.target, corpus.labels)
+    )
+    return LabelledText(ParallelText(sources, targets), labels)
 
 
 def validation_texts(recipe: Recipe, directory: Path) -> dict[str, ParallelText]:

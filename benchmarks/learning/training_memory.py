@@ -1,6 +1,6 @@
 """Measure how the memory of training grows on batches of varied shapes.
 
-    ONEDNN_PRIMITIVE_CACHE_CAPACITY=128 python benchmarks/training_memory.py --steps 160
+    ONEDNN_PRIMITIVE_CACHE_CAPACITY=128 python benchmarks/learning/training_memory.py --steps 160
 
 Prints, every 40 steps: the step, anonymous memory now and at its peak in MiB, and processor seconds
 a step. Decision 11 (docs/decisions/011-memory-of-training.md) has the figures.

@@ -4,7 +4,7 @@ Both train the same sizes with the same dropout on the same padded batches, with
 plain loop uses PyTorch's own encoder-decoder with its fast attention, and PyTorch's cross entropy.
 Both take turns, because the machine's speed drifts: the ratio is what counts.
 
-    python benchmarks/training.py [--preset base] [--rounds 5] [--ablate] [--compile]
+    python benchmarks/learning/training_speed.py [--preset base] [--rounds 5] [--ablate] [--compile]
 
 Ends with exit code 1 if ours is not at least 1.05 times as fast.
 """

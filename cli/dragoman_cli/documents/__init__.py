@@ -1,0 +1,1 @@
+"""``dragoman translate`` of documents: files in, files beside them out."""

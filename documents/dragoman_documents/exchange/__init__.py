@@ -1,0 +1,1 @@
+"""Formats in which translators' programs exchange sources with their translations."""

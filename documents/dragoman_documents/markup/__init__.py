@@ -1,0 +1,1 @@
+"""XML and HTML as spans of their source."""

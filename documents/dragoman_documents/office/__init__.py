@@ -1,0 +1,1 @@
+"""Office files and books: zip files with XML in them."""

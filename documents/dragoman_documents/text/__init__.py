@@ -1,0 +1,1 @@
+"""Formats that are text files: prose, subtitles, catalogues of strings, tables."""

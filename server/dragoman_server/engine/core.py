@@ -247,7 +247,7 @@ class Report:
     answers: list[Answer] = field(default_factory=list)
     """Answers of the sentences that ended."""
     rows: int = 0
-    """Rows that took part in the step; 0 where there was none."""
+    """Rows that took part in the last step; 0 where there was none."""
     encoded: int = 0
     """Sentences that were encoded."""
     source_tokens: int = 0
@@ -259,7 +259,7 @@ class Report:
     encode_seconds: float = 0.0
     """Seconds in the encoder's graph."""
     step_seconds: float = 0.0
-    """Seconds in the decoder's graph."""
+    """Seconds of the last step in the decoder's graph."""
     graph_seconds: float = 0.0
     """Seconds in any graph."""
     turn_seconds: float = 0.0
@@ -267,7 +267,8 @@ class Report:
     faults: int = 0
     """Calls of a graph that failed."""
     earlier_steps: list[tuple[int, float]] = field(default_factory=list)
-    """Rows and seconds of the steps of earlier turns. Their other seconds are in the sums here."""
+    """Rows and seconds of the steps before the last: of the same turn, and of earlier ones. The
+    other seconds of these are in the sums here."""
 
     @property
     def has_news(self) -> bool:
@@ -279,9 +280,15 @@ class Report:
         """Whether nothing happened but a step."""
         return bool(self.rows and not self.encoded and not self.has_news)
 
+    def add_step(self, rows: int, seconds: float) -> None:
+        """Take note of a step."""
+        if self.rows:
+            self.earlier_steps.append((self.rows, self.step_seconds))
+        self.rows, self.step_seconds = rows, seconds
+
     def add_earlier(self, earlier: "Report") -> None:
         """Take in the report of the turns before, in which nothing happened but steps."""
-        self.earlier_steps = earlier.earlier_steps
-        self.earlier_steps.append((earlier.rows, earlier.step_seconds))
+        earlier.earlier_steps.append((earlier.rows, earlier.step_seconds))
+        self.earlier_steps = earlier.earlier_steps + self.earlier_steps
         self.graph_seconds += earlier.graph_seconds
         self.turn_seconds += earlier.turn_seconds

@@ -99,6 +99,10 @@ class Engine(Front):
             )
             return None if self._stopping else self._work_for(lane.number)
 
+    def may_go_on(self, work: Work) -> bool:
+        """Whether there is nothing new for a lane since it was given this work."""
+        return work.changes == self._changes and time.monotonic() < work.until
+
     def lane_ended(self, lane: Lane, failure: Failure) -> None:
         """Answer everything that this lane has, and what no lane will take any more."""
         if failure is Failure.FAULT:
@@ -112,4 +116,5 @@ class Engine(Front):
         with self._changed:
             self._is_open = False
             self._stopping = True
+            self._changes += 1
             self._changed.notify_all()

@@ -11,17 +11,17 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dragoman_server.bundle.manifest import Manifest
-from dragoman_server.engine.core import GREEDY, Failure, Options, Report, Sentence, Ticket, Timing
+from dragoman_server.engine.core import GREEDY, Failure, Options, Report, Sentence, Ticket
 from dragoman_server.engine.jobs import Job, JobMaker, SentenceError
 from dragoman_server.engine.queue_entry import Need
 from dragoman_server.engine.scheduler import Scheduler
 from dragoman_server.engine.scheduler_settings import SchedulerSettings
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.speed import Speed
-from dragoman_server.engine.turn import Work
+from dragoman_server.engine.turn import MAX_SECONDS, Work
 from dragoman_server.runtime.memory import resident_bytes
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,8 @@ class Front(ABC):
         """Sentences whose answer has not been delivered."""
         self._requests = 0
         """Requests so far, which is also the number of the next."""
+        self._changes = 0
+        """How often lanes were given something new to look at."""
         self._changed = threading.Condition()
         """Guards all of this and the scheduler; those who drain wait for it."""
         self._is_open = True
@@ -176,8 +178,9 @@ class Front(ABC):
             self._requests += 1
             self._owed += len(jobs)
             for number, job in enumerate(jobs):
-                ticket = Ticket(request, number)
-                self._jobs[ticket] = replace(job, ticket=ticket, timing=Timing(submitted=now))
+                job.ticket = Ticket(request, number)
+                job.timing.submitted = now
+                self._jobs[job.ticket] = job
             queued(request)
             self._wake()
         return request
@@ -203,7 +206,8 @@ class Front(ABC):
                     if not answer.failure:
                         held = answer.timing.finished - answer.timing.admitted
                         self.speed.add_sentence(answer.source_tokens + 1, held)
-                self._wake()
+                if self._scheduler.waiting:  # for the rows that are free now
+                    self._wake()
 
     def complete(self, report: Report) -> None:
         """Deliver the report of a turn."""
@@ -216,6 +220,7 @@ class Front(ABC):
 
         Called with the lock held.
         """
+        self._changes += 1
         self._changed.notify_all()
 
     def _work_for(self, lane: int) -> Work:
@@ -227,6 +232,8 @@ class Front(ABC):
             leaving=assigned.leaving,
             dropped=[(self._jobs.pop(ticket), why) for ticket, why in assigned.dropped],
             admitted=[self._jobs.pop(ticket) for ticket in assigned.admitted],
+            until=min(now + MAX_SECONDS, self._scheduler.next_deadline),
+            changes=self._changes,
         )
 
     def _hand_over(self, report: Report) -> None:

@@ -92,11 +92,12 @@ def _selection(options: Options) -> tuple[Selection, int]:
     return Selection.SAMPLE_VOCABULARY, 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Job:
     """A sentence to decode, with everything decided that depends on the model."""
 
     ticket: Ticket
+    """Name of the sentence, once it is queued."""
     sentence: Sentence
     options: Options
     decoding: Decoding

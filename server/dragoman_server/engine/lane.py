@@ -8,7 +8,7 @@ own figures.
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,6 +27,14 @@ from dragoman_server.runtime.graphs import Graphs
 from dragoman_server.runtime.results import StepResult
 
 log = logging.getLogger(__name__)
+
+GoOn = Callable[[], bool]
+"""Whether a lane may take another step before it asks what else there is to do."""
+
+
+def only_once() -> bool:
+    """Let a turn have one step."""
+    return False
 
 
 class Lane:
@@ -102,8 +110,12 @@ class Lane:
                     if running.job.ticket in self._running:
                         self._end(running, report, Failure.FAULT)
 
-    def step(self, report: Report) -> None:
-        """Give every sentence its next token."""
+    def step(self, report: Report, go_on: GoOn = only_once) -> None:
+        """Give every sentence its next token.
+
+        Where all rows only take the best token, this goes on until one of them ends, as long as
+        ``go_on`` allows: nothing is to be decided between two such steps.
+        """
         self._compact()
         rows, count = self.rows, self.rows.count
         if not count:
@@ -113,20 +125,40 @@ class Lane:
         given = self._ends[:count]
         if not all_plain_greedy:
             given = rows.forced_tokens(past < rows.forced_length[:count], given)
+        is_straight = all_plain_greedy and self._is_straight
         result = self._decode(given)
-        report.rows = count
-        report.step_seconds = result.seconds
-        self._steps += 1
+        while True:
+            self._steps += 1
+            report.add_step(count, result.seconds)
+            if self._fresh:
+                self._note_first_tokens()
+            # A row without an owner is none that goes on.
+            if self._drop_poisoned(result, report) or not all_plain_greedy:
+                self._advance_mixed(result, past < rows.forced_length[:count], given, report)
+                return
+            ended = greedy.advance(rows, result, self._special.end, report)
+            if ended or not is_straight or not go_on():
+                self._finish(ended, report)
+                return
+            result = self.graphs.step_on(result.top_ids[:, 0])
+
+    @property
+    def _is_straight(self) -> bool:
+        """Whether steps of rows that only take the best token differ in nothing but these."""
+        rows, count, listed = self.rows, self.rows.count, self.shortlisting.count
+        return (
+            self.graphs.settings.device == "cpu"
+            and self._constraints.are_none
+            and listed in (0, len(self._running))
+            and not np.logical_or.reduce(rows.stream[:count])
+            and not (listed and np.logical_or.reduce(rows.min_tokens[:count]))
+        )
+
+    def _note_first_tokens(self) -> None:
         now = time.monotonic()
         for running in self._fresh:
             running.job.timing.first_token = now
         self._fresh.clear()
-        if self._drop_poisoned(result, report):
-            all_plain_greedy = False  # a row without an owner is none that goes on
-        if all_plain_greedy:
-            self._finish(greedy.advance(rows, result, self._special.end, report), report)
-        else:
-            self._advance_mixed(result, past < rows.forced_length[:count], given, report)
 
     def _encode(self, batch: list[Running], report: Report) -> None:
         encoded = encoding.encode(self.graphs, batch)

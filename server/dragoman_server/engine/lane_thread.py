@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from functools import partial
 from typing import Protocol
 
 from dragoman_server.engine.core import Failure, Report
@@ -18,6 +19,9 @@ class LaneHost(Protocol):
 
     def next_work(self, lane: Lane) -> Work | None:
         """Wait for work. None ends the thread."""
+
+    def may_go_on(self, work: Work) -> bool:
+        """Whether there is nothing new for a lane since it was given this work."""
 
     def release(self, report: Report) -> None:
         """Take back the rows of sentences that were answered."""
@@ -65,7 +69,7 @@ class LaneThread:
             while (work := self._host.next_work(self._lane)) is not None:
                 self._heartbeat = work.began
                 self._is_busy = True
-                report = take_turn(self._lane, work)
+                report = take_turn(self._lane, work, partial(self._host.may_go_on, work))
                 self._host.release(report)
                 self._host.complete(report)
                 self._is_busy = False

@@ -125,6 +125,11 @@ class Scheduler:
         )
 
     @property
+    def _share(self) -> int:
+        """Rows of a lane from which on it leaves what waits to others, so that all have alike."""
+        return -(-(self.used_rows + self._waiting_rows) // len(self._open_lanes))
+
+    @property
     def _begins_at_once(self) -> bool:
         """Whether free rows take all that waits, and more."""
         return self._waiting_rows < len(self._open_lanes) * self.settings.rows - self.used_rows
@@ -147,6 +152,15 @@ class Scheduler:
     def has_work(self, lane: int) -> bool:
         """Whether this lane has anything to do in its next turn, beside its running rows."""
         return bool(self._leaving[lane] or self._dropped) or self._next(lane, tokens=0) is not None
+
+    def lanes_with_work(self) -> list[int]:
+        """Return the lanes that have anything to do in their next turn, beside running rows.
+
+        Some of them may find that what waits is not for them.
+        """
+        share = self._share if self.waiting and self._open_lanes else 0
+        rows, leaving = self._lane_rows, self._leaving
+        return [lane for lane in self._open_lanes if rows[lane] < share or leaving[lane]]
 
     def assign(self, lane: int, now: float, pace: float = 0.0) -> Assignment:
         """Decide what this lane does next: who leaves it, and who comes.
@@ -257,9 +271,7 @@ class Scheduler:
         if not self.waiting or lane not in self._open_lanes:
             return None
         free = settings.rows - self._lane_rows[lane]
-        # Lanes share the work evenly: what one leaves, another is free to take.
-        share = -(-(self.used_rows + self._waiting_rows) // len(self._open_lanes))
-        if not free or self._lane_rows[lane] >= share:
+        if not free or self._lane_rows[lane] >= self._share:
             return None
         for priority in sorted(self._flow_order, reverse=True):
             for flow in self._flow_order[priority]:

@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 
 from dragoman_server.engine.core import Failure, Report, Ticket
 from dragoman_server.engine.jobs import Job
-from dragoman_server.engine.lane import Lane
+from dragoman_server.engine.lane import GoOn, Lane, only_once
 
 log = logging.getLogger(__name__)
+
+MAX_SECONDS = 0.05
+"""Seconds from the beginning of a turn after which it takes no further step: a lane is to be heard
+of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +27,17 @@ class Work:
     """Sentences that will never run."""
     admitted: list[Job] = field(default_factory=list)
     """Sentences that begin."""
+    until: float = 0.0
+    """Moment after which this turn takes no further step."""
+    changes: int = 0
+    """Changes that the front had seen when the turn was decided."""
 
 
-def take_turn(lane: Lane, work: Work) -> Report:
-    """Do a turn's work. Whatever goes wrong, each of its sentences is answered or goes on."""
+def take_turn(lane: Lane, work: Work, go_on: GoOn = only_once) -> Report:
+    """Do a turn's work. Whatever goes wrong, each of its sentences is answered or goes on.
+
+    ``go_on`` is asked before each further step whether the lane may take it in this turn.
+    """
     report = Report(lane.number)
     report.answers += [job.answer(failure=failure) for job, failure in work.dropped]
     graph_seconds = lane.graphs.seconds
@@ -34,7 +45,7 @@ def take_turn(lane: Lane, work: Work) -> Report:
         lane.leave(work.leaving, report)
         if work.admitted:
             lane.admit(work.admitted, report)
-        lane.step(report)
+        lane.step(report, go_on)
     except Exception:
         log.exception("a step of lane %d failed, with %d sentences", lane.number, lane.running)
         report.faults += 1

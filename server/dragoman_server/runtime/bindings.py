@@ -72,6 +72,19 @@ class StepInputs:
         memory["candidates"][0] = candidates
         return source
 
+    def go_on(self, token_ids: Ints) -> None:
+        """Put in the next tokens of the same rows, which graphs chose: each has a past token more.
+
+        Nothing but the longest past is checked, as nothing else can be wrong.
+        """
+        n, memory = len(token_ids), self._memory
+        longest = memory["longest"]
+        if longest[0] >= self._manifest.max_target_tokens:
+            raise ValueError(f"a row has {longest[0]} tokens, which are all that it may have")
+        memory["token_ids"][:n] = token_ids
+        memory["past_lengths"][:n] += 1
+        longest += 1
+
     def fill_given(self, given_ids: Ints, rows: int) -> None:
         """Check the tokens whose log-probability is wanted, and put them where they are bound."""
         vocabulary = self._manifest.dimensions.target_vocabulary

@@ -79,12 +79,21 @@ class Graphs:
         rows, device = self.settings.rows, self.settings.device
         touched = self.settings.touch_memory
         vocabulary = manifest.dimensions.target_vocabulary
-        self._caches = Caches(manifest, rows, device, touched=touched)
-        self._log_probs = Buffer((rows, vocabulary), np.float32, device, touched=touched)
+        try:
+            self._caches = Caches(manifest, rows, device, touched=touched)
+            self._log_probs = Buffer((rows, vocabulary), np.float32, device, touched=touched)
+        except (MemoryError, OSError):
+            mib = rows * manifest.cache_bytes_per_row / 2**20
+            raise BundleError(
+                f"{manifest.name}: there is no memory for a lane of {rows:,} rows, whose caches "
+                f"take {mib:,.0f} MiB: serve with fewer --rows"
+            ) from None
         self._results = ResultMemory(manifest, rows)
         self._inputs = StepInputs(manifest, rows)
         self._steps: dict[int, BoundStep] = {}
         """Steps among all tokens, by their number of rows."""
+        self._last: tuple[ort.InferenceSession, BoundStep] | None = None
+        """The newest step, which may go on as it is bound."""
         self._shortlisted_steps: dict[tuple[int, bool], BoundStep] = {}
         """Steps among the tokens of shortlists, by their number of rows and whether they are
         trials."""
@@ -160,9 +169,7 @@ class Graphs:
         if self.settings.device != "cpu":
             self._inputs.bind(step.binding, n)  # what is bound is copied to the device then
         step.adjust(adjustments, n, self.manifest.dimensions.target_vocabulary)
-        result = self._result(step, n, candidates, longest)
-        result.seconds = self._run(self._sessions.decoder, step.binding)
-        return result
+        return self._run_step(self._sessions.decoder, step, n, candidates, longest)
 
     def step_shortlisted(
         self,
@@ -181,8 +188,33 @@ class Graphs:
         n = len(token_ids)
         longest = self._inputs.fill(token_ids, past_lengths, source_lengths, candidates)
         step = self._shortlisted_step(n, is_trial=is_trial)
-        result = self._result(step, n, candidates, longest)
-        result.seconds = self._run(self._sessions.listed, step.binding)
+        return self._run_step(self._sessions.listed, step, n, candidates, longest)
+
+    def step_on(self, token_ids: Ints) -> StepResult:
+        """Do the last step again, with the token that each of its rows chose in it.
+
+        All else has to be as it was: which rows, sources and shortlists there are, and that there
+        are no adjustments. On the CPU only, where what is bound is read in place.
+        """
+        assert self._last is not None
+        assert self.settings.device == "cpu"
+        session, step = self._last
+        assert step.result is not None
+        self._inputs.go_on(token_ids)
+        step.result.seconds = self._run(session, step.binding)
+        return step.result
+
+    def _run_step(
+        self,
+        session: ort.InferenceSession,
+        step: BoundStep,
+        rows: int,
+        candidates: int,
+        longest_source: int,
+    ) -> StepResult:
+        result = self._result(step, rows, candidates, longest_source)
+        result.seconds = self._run(session, step.binding)
+        self._last = session, step
         return result
 
     def _step(self, rows: int) -> BoundStep:

@@ -28,6 +28,11 @@ class Constraints:
         if not members:
             del self._by_options[running.job.options]
 
+    @property
+    def are_none(self) -> bool:
+        """Whether no sentence is constrained."""
+        return not self._by_options
+
     def adjustments(self) -> Adjustments:
         """Return the changes for the next step; each place is row x vocabulary + token."""
         if not self._by_options:

@@ -1,5 +1,6 @@
 """One end of the socket between the front and a worker."""
 
+import select
 import socket
 from collections.abc import Iterator
 
@@ -19,10 +20,17 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._unframer = Unframer()
+        self._poll = select.poll()
+        self._poll.register(end, select.POLLIN)
 
     def fileno(self) -> int:
         """The descriptor, for whoever waits for several things."""
         return self._socket.fileno()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something has come, if only that the other end is gone."""
+        return bool(self._poll.poll(0))
 
     def send(self, message: Message) -> None:
         """Send a message, and wait until it has gone."""

@@ -166,7 +166,8 @@ class WorkerEngine(Front):
         with self._changed:
             self._is_flush_due = False
             self._scheduler.expire(time.monotonic())
-            for link in list(self._links.values()):
+            for lane in self._scheduler.lanes_with_work():
+                link = self._links[lane]
                 try:
                     self._give_work(link, never)
                 except ChannelClosedError:

@@ -18,13 +18,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from dragoman_server.bundle.reading import read_bundle
 from dragoman_server.engine.core import Failure, Report, Ticket
 from dragoman_server.engine.jobs import Job
 from dragoman_server.engine.lane import Lane
-from dragoman_server.engine.turn import Work, take_turn
+from dragoman_server.engine.turn import MAX_SECONDS, Work, take_turn
 from dragoman_server.engine.warm_up import warm_up
 from dragoman_server.engine.workers.channel import Channel, ChannelClosedError
 from dragoman_server.engine.workers.messages import (
@@ -46,6 +47,8 @@ from dragoman_server.traces import trace_of
 
 _HELD_SECONDS = 0.1
 """Seconds for which reports without news are held back; to the front they are a heartbeat."""
+_TURN_SECONDS = MAX_SECONDS
+"""Seconds after which a turn takes no further step."""
 
 
 class Worker:
@@ -69,7 +72,8 @@ class Worker:
             for message in self._channel.receive(wait=is_idle):
                 self._take(message)
             if self._lane.running or self._pending or self._leaving:
-                self._report(take_turn(self._lane, self._next_work()))
+                work = self._next_work()
+                self._report(take_turn(self._lane, work, partial(self._may_go_on, work)))
 
     def _take(self, message: Message) -> None:
         assert message[0] == WORK
@@ -79,7 +83,8 @@ class Worker:
 
     def _next_work(self) -> Work:
         """Decide this turn: who leaves, and as many of those who come as one turn may encode."""
-        work = Work(began=time.monotonic())
+        now = time.monotonic()
+        work = Work(began=now, until=now + _TURN_SECONDS)
         gone = dict(self._leaving)
         self._leaving = []
         if gone:
@@ -95,6 +100,10 @@ class Worker:
                 break
             work.admitted.append(self._pending.popleft())
         return work
+
+    def _may_go_on(self, work: Work) -> bool:
+        """Whether nothing else is to be done after this work than to step."""
+        return time.monotonic() < work.until and not self._pending and not self._channel.has_news
 
     def _report(self, report: Report) -> None:
         if self._held and self._held[-1].is_step_only:  # to count it by itself costs the front more
@@ -189,8 +198,10 @@ def _first_message(channel: Channel) -> list[Any]:
 
 def main(make: OpenLane = open_lane) -> None:
     """Be a worker, whose lane ``make`` makes."""
-    # Ctrl-C goes to all processes of a terminal; only the front knows what is to be finished.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C goes to all processes of a terminal, and some supervisors send SIGTERM to all; only the
+    # front knows what is to be finished. It ends a worker by closing the channel.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     descriptor = int(sys.argv[1])
     channel = Channel(socket.socket(fileno=descriptor))
     threading.Thread(target=_end_with_the_front, args=(descriptor,), daemon=True).start()

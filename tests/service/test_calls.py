@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dragoman_server.service.auth import Client, Keys
+from dragoman_server.service.auth import Client, Keys, key_in
 from dragoman_server.service.calls import Arrival, Call, Calls, Phase, request_id
 from dragoman_server.service.errors import (
     CallError,
@@ -38,7 +38,7 @@ class Door:
             **{
                 "rpc": "Translate",
                 "request_id": "id-1",
-                "authorization": "",
+                "key": "",
                 "address": "here",
                 "timeout": None,
                 "is_stream": False,
@@ -107,10 +107,10 @@ def test_a_server_that_does_not_serve_says_in_which_phase_it_is(phase: Phase) ->
 def test_a_key_is_asked_for(authorization: str, reason: str) -> None:
     async def scenario() -> None:
         door = Door(keys=Keys([(KEY.encode(), Client("alice"))]))
-        found = await door.call(nothing, authorization=authorization)
+        found = await door.call(nothing, key=key_in(authorization))
         assert isinstance(found, UnauthenticatedError)
         assert found.reason == reason
-        known = await door.call(nothing, authorization=f"bearer {KEY}")
+        known = await door.call(nothing, key=key_in(f"bearer {KEY}"))
         assert isinstance(known, Call)
         assert known.facts["client"] == known.client.name == "alice"
 

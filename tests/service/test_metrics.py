@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.engine.core import Report
-from dragoman_server.engine.lane import Lane
+from dragoman_server.engine.lane import GoOn, Lane
 from dragoman_server.service.telemetry.metrics import OUTCOMES, REJECTIONS
 from support import MODEL
 from support.service_running import (
@@ -109,9 +109,9 @@ def test_steps_are_counted_while_a_sentence_is_still_on_its_way(
 ) -> None:
     step = Lane.step
 
-    def slow(lane: Lane, report: Report) -> None:
+    def slow(lane: Lane, report: Report, go_on: GoOn) -> None:
         time.sleep(0.01)
-        step(lane, report)
+        step(lane, report, go_on)
 
     monkeypatch.setattr(Lane, "step", slow)
     with serving(settings_for(engine=few_rows(1))) as running:

@@ -147,3 +147,31 @@ def test_what_was_admitted_is_not_refused_when_it_is_done_again(
         after.open()
         assert list(call.result(PATIENCE).translations) == [expected]
         assert all(each.result(PATIENCE).translations for each in others)
+
+
+SHOUTED = "PLEASE WRITE TO Jane@Example.com, MY FRIEND."
+CALM = "Please write to Jane@Example.com, my friend."
+
+
+def test_capitals_are_translated_like_small_letters_and_come_back(running: Running) -> None:
+    options = pb.Options(beam_size=2, alternatives=2)
+    (loud,) = running.translate(SHOUTED, options=options)
+    (calm,) = running.translate(CALM, options=options)
+    (as_it_is,) = running.translate(SHOUTED, options=pb.Options(beam_size=2, recase=False))
+    address = "Jane@Example.com"
+    assert address in loud.text
+    assert loud.text.replace(address, "").isupper()
+    assert loud.text.lower() == calm.text.lower()
+    assert loud.score == calm.score
+    assert as_it_is.score != calm.score
+    texts = [each.text for each in loud.segments[0].alternatives]
+    assert all(text.replace(address, "").isupper() for text in texts)
+    request = pb.TranslateStreamRequest(text=SHOUTED, options=pb.Options(beam_size=2))
+    events = list(running.stub.TranslateStream(request, timeout=PATIENCE))
+    deltas = "".join(event.delta for event in events)
+    assert deltas == events[-1].translation.text == loud.text
+
+
+def test_a_prefix_keeps_its_letters_in_a_sentence_in_capitals(running: Running) -> None:
+    (found,) = running.translate(SHOUTED, options=pb.Options(target_prefix="Por favor"))
+    assert found.text.startswith("Por favor")

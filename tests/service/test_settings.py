@@ -171,11 +171,12 @@ def test_a_flag_goes_before_the_environment_and_that_before_the_file(
     assert settings.grace == 1
 
 
-def test_metrics_can_be_served_nowhere(read: Read, tmp_path: Path) -> None:
-    assert read("x", "--metrics", "").metrics == ""
+@pytest.mark.parametrize("name", ["http", "metrics"])
+def test_http_and_metrics_can_be_served_nowhere(read: Read, tmp_path: Path, name: str) -> None:
+    assert getattr(read("x", f"--{name}", ""), name) == ""
     file = tmp_path / "server.toml"
-    file.write_text('metrics = ""')
-    assert read("x", "--config", file).metrics == ""
+    file.write_text(f'{name} = ""')
+    assert getattr(read("x", "--config", file), name) == ""
 
 
 @pytest.mark.parametrize(
@@ -230,6 +231,15 @@ def test_a_limit_is_at_least_1(name: str, value: Any) -> None:
         ({"listen": "127.0.0.1:x"}, "listen is '127.0.0.1:x'"),
         ({"listen": "127.0.0.1:65536"}, "listen is"),
         ({"metrics": "nowhere"}, "metrics is 'nowhere'"),
+        ({"http": "8080"}, "http is '8080': it must be HOST:PORT"),
+        ({"http": "0.0.0.0:8080"}, "http is '0.0.0.0:8080', which others can reach"),
+        ({"http_timeout": 0}, "http_timeout is 0"),
+        ({"http_idle": math.nan}, "http_idle is nan"),
+        ({"http_max_connections": 0}, "http_max_connections is 0"),
+        ({"http_max_buffered_bytes": 0}, "http_max_buffered_bytes is 0"),
+        ({"http_origins": "example.org"}, "http_origins has 'example.org'"),
+        ({"detection_lead": 1.5}, "detection_lead is 1.5"),
+        ({"detection_lead": math.nan}, "detection_lead is nan"),
     ],
 )
 def test_settings_that_are_wrong_are_refused_with_the_field(

@@ -145,3 +145,34 @@ def test_no_worker_stays_when_the_server_is_gone(tmp_path: Path, number: int) ->
         while any(map(is_alive, workers)):
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_rows_that_no_memory_is_there_for_are_refused_in_one_line(
+    tmp_path: Path, workers: int
+) -> None:
+    flags = ("--workers", str(workers), "--lanes", "1", "--rows", "100000000")
+    with started(tmp_path, *flags, until_ready=False) as process:
+        assert process.wait() == 2
+    (line,) = process.errors.splitlines()
+    assert "there is no memory for a lane of" in line
+    assert "--rows" in line
+
+
+def test_workers_leave_it_to_the_server_to_stop_them(tmp_path: Path) -> None:
+    """A supervisor or ``timeout`` may send SIGTERM to all processes, not to the server alone."""
+    with (
+        started(tmp_path, "--workers", "2", "--rows", "4", "--max-beam", "1") as process,
+        process.connected() as (stub, _),
+    ):
+        options = pb.Options(min_tokens=250, max_tokens=256)
+        request = pb.TranslateRequest(texts=["The cat sees the dog."] * 8, options=options)
+        call = stub.Translate.future(request, timeout=PATIENCE)
+        running = 'dragoman_running_sentences{model="en-pt"}'
+        wait_until(lambda: process.metrics()[running] > 0, "sentences that run")
+        for pid in children(process.process.pid):
+            os.kill(pid, signal.SIGTERM)
+        process.signal(signal.SIGTERM)
+        assert len(call.result(PATIENCE).translations) == 8
+        assert process.wait() == 0
+    assert not [line for line in process.log if line["level"] == "error"]

@@ -66,7 +66,9 @@ PLANNERS = st.sampled_from(
         Planner(VOCABULARIES["without bytes"], "", 5),
     ]
 )
-OPTIONS = st.builds(PlanOptions, split_sentences=st.booleans(), keep=st.booleans())
+OPTIONS = st.builds(
+    PlanOptions, split_sentences=st.booleans(), keep=st.booleans(), recase=st.just(False)
+)
 EN_PT = Planner(VOCABULARIES["en-pt"], "en", 255)
 SHORT = Planner(VOCABULARIES["en-pt"], "en", 12)
 

@@ -52,6 +52,12 @@ class Keys:
                     yield client, model
 
 
+def key_in(header: str, scheme: str = "Bearer") -> str:
+    """Return the key of an ``Authorization`` header; empty where it has none of this scheme."""
+    given, _, key = header.partition(" ")
+    return key.strip() if given.lower() == scheme.lower() else ""
+
+
 def read_keys(path: Path) -> Keys:
     """Read a file of keys. Raises ``ServerError`` that names the line that is wrong."""
     try:

@@ -3,7 +3,7 @@
     who calls → may they → is there a place → the handler → an answer, or one ``CallError``
 
 The one place where calls are counted and logged. Knows no protocol: how a call arrives and how its
-error is told is up to ``grpc_api``.
+error is told is up to ``grpc_api`` and ``http_api``.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ from dragoman_server.service.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from dragoman_server.service.glossaries.store import GlossaryStore
 from dragoman_server.service.settings import Limits
 from dragoman_server.service.telemetry.metrics import Metrics
 
@@ -68,8 +69,8 @@ class Arrival:
     """The name of what is called."""
     request_id: str
     """The id that the client chose, where it is fit for a log; else a new one."""
-    authorization: str
-    """The header of this name, with the client's key; empty where there is none."""
+    key: str
+    """The client's key; empty where it gave none."""
     address: str
     """Where the client is."""
     timeout: float | None
@@ -92,6 +93,8 @@ class Call:
     client: Client = field(default_factory=lambda: Client(""))
     deadline: float = math.inf
     """When the call has to be over, as a moment of ``time.monotonic()``."""
+    glossaries: GlossaryStore | None = None
+    """What is kept of glossaries; None where the server keeps none."""
     facts: dict[str, str | int] = field(default_factory=dict)
     """What the log says of the call: the model, counts. Nothing that a client wrote."""
 
@@ -106,6 +109,8 @@ class Calls:
     def __init__(self, limits: Limits, keys: Keys | None, metrics: Metrics) -> None:
         self.limits = limits
         self.phase = Phase.STARTING
+        self.glossaries: GlossaryStore | None = None
+        """Glossaries that are kept for clients; None where the server keeps none."""
         self._keys = keys
         self._metrics = metrics
         self.rejected = metrics.rejected_for
@@ -125,6 +130,11 @@ class Calls:
     def under_way(self) -> int:
         """Calls under way, of everyone together."""
         return self._under_way.total()
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Whether only clients with a key may call."""
+        return self._keys is not None
 
     def turn(self, phase: Phase) -> None:
         """Enter another phase of the server's life."""
@@ -153,7 +163,7 @@ class Calls:
         Whatever the handler raises, the call is counted and logged once, and a ``CallError`` or the
         cancellation comes out.
         """
-        call = Call(arrival.rpc, arrival.request_id, time.monotonic())
+        call = Call(arrival.rpc, arrival.request_id, time.monotonic(), glossaries=self.glossaries)
         self._last_call = call.began
         error: CallError | None = None
         self._metrics.in_flight.labels(call.rpc).inc()
@@ -183,17 +193,23 @@ class Calls:
             raise UnavailableError(
                 f"the server is {_PHASES[self.phase]}", _BUSY_SECONDS, reason=self.phase.value
             )
-        if self._keys is None:
-            return f"address {arrival.address}"
-        scheme, _, key = arrival.authorization.partition(" ")
-        if not key or scheme.lower() != "bearer":
-            raise UnauthenticatedError("no bearer key in the metadata 'authorization'")
-        client = self._keys.find(key.strip())
+        client = self.client_of(arrival.key)
         if client is None:
-            raise UnauthenticatedError("the key is not known", reason="WRONG_KEY")
+            return f"address {arrival.address}"
         call.client = client
         call.facts["client"] = client.name
         return f"client {client.name}"
+
+    def client_of(self, key: str) -> Client | None:
+        """Return whose key it is; None where no keys are asked for."""
+        if self._keys is None:
+            return None
+        if not key:
+            raise UnauthenticatedError("no bearer key in 'authorization'")
+        client = self._keys.find(key)
+        if client is None:
+            raise UnauthenticatedError("the key is not known", reason="WRONG_KEY")
+        return client
 
     def _take_place(self, caller: str, arrival: Arrival) -> None:
         """Take a place among the calls under way, until the last byte was sent."""

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -18,19 +17,18 @@ from dragoman_server.service.errors import (
 from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.translation.detokenizer import Detokenizer
 from dragoman_server.service.translation.mending import TranslatedPart
-from dragoman_server.text.plan import Part, join
+from dragoman_server.service.translation.planned import Clock, Text
+from dragoman_server.service.translation.tagging import tags_of
+from dragoman_server.text.faults import Fault
+from dragoman_server.text.plan import Part
+from dragoman_server.text.segments import Span
 
+_FAULTS = {
+    Fault.EMPTY: pb.WARNING_CODE_EMPTY,
+    Fault.LOOP: pb.WARNING_CODE_LOOP,
+    Fault.NUMBERS: pb.WARNING_CODE_NUMBERS,
+}
 _FINISH = {Finish.END: pb.FINISH_REASON_END, Finish.LENGTH: pb.FINISH_REASON_LENGTH}
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Moments of a request, on the engine's clock, in seconds."""
-
-    began: float
-    """When the request arrived."""
-    prepared: float
-    """When its texts were planned and ready for the engine."""
 
 
 def failure(answer: Answer) -> CallError | None:
@@ -55,18 +53,13 @@ def translation(
     options: pb.Options,
     detokenizer: Detokenizer,
     clock: Clock,
-    text: str,
+    text: Text,
     translated: Sequence[TranslatedPart],
 ) -> pb.Translation:
     """Return the message of a text whose parts are all translated."""
-    joined = join(
-        text,
-        [each.part for each in translated],
-        [each.text for each in translated],
-        language=model.target_language,
-    )
+    joined = text.joined(translated, model.target_language)
     segments = [
-        _segment(model, options, detokenizer, each, span.start)
+        _segment(model, options, detokenizer, text, each, span)
         for each, span in zip(translated, joined.spans, strict=True)
     ]
     tokens = [segment.target_tokens + 1 for segment in segments]  # the end token counts
@@ -79,7 +72,28 @@ def translation(
         model=model.name,
         segments=segments,
         timing=_timing(clock, translated) if options.timing else None,
+        warnings=_warnings(text, translated),
     )
+
+
+def _warnings(text: Text, translated: Sequence[TranslatedPart]) -> list[pb.TranslationWarning]:
+    """Return what is wrong with translated parts, and could not be mended."""
+    found: list[pb.TranslationWarning] = []
+    for number, each in enumerate(translated):
+        if each.fault:
+            found.append(pb.TranslationWarning(code=_FAULTS[each.fault], segment=number))
+        found += [
+            pb.TranslationWarning(
+                code=pb.WARNING_CODE_GLOSSARY, segment=number, entry=term.entry.number
+            )
+            for term in text.lost_terms(each)
+        ]
+    return found
+
+
+def code_of(warning: pb.TranslationWarning) -> str:
+    """Return the code of a warning, in a word for metrics."""
+    return pb.WarningCode.Name(warning.code).removeprefix("WARNING_CODE_").lower()
 
 
 def scores(
@@ -136,13 +150,15 @@ def _segment(
     model: ServedModel,
     options: pb.Options,
     detokenizer: Detokenizer,
+    text: Text,
     translated: TranslatedPart,
-    start: int,
+    target: Span,
 ) -> pb.Segment:
     part, best = translated.part, translated.answer.hypotheses[0]
+    source = text.written(part.span)
     return pb.Segment(
-        source=pb.Span(start=part.span.start, end=part.span.end),
-        target=pb.Span(start=start, end=start + len(translated.text)),
+        source=pb.Span(start=source.start, end=source.end),
+        target=pb.Span(start=target.start, end=target.end),
         score=best.score,
         log_prob=best.log_prob,
         finish_reason=_FINISH[best.finish],
@@ -150,7 +166,7 @@ def _segment(
         target_tokens=len(best.ids),
         tokens=token_scores(model, best) if options.token_scores else (),
         alignment=_alignment(model, part, best) if options.alignment else None,
-        alternatives=_alternatives(detokenizer, translated)
+        alternatives=_alternatives(model, detokenizer, text, translated)
         if options.HasField("alternatives")
         else (),
     )
@@ -168,13 +184,20 @@ def _alignment(model: ServedModel, part: Part, hypothesis: Hypothesis) -> pb.Ali
     )
 
 
-def _alternatives(detokenizer: Detokenizer, translated: TranslatedPart) -> list[pb.Alternative]:
-    """Return the hypotheses in which everything masked is found again."""
+def _alternatives(
+    model: ServedModel, detokenizer: Detokenizer, text: Text, translated: TranslatedPart
+) -> list[pb.Alternative]:
+    """Return the hypotheses in which everything masked is found again, and all tags are placed."""
     found: list[tuple[str, Hypothesis]] = []
+    part, writer = translated.part, text.writer(model.target_language)
     for hypothesis in translated.answer.hypotheses:
-        text = translated.part.masked.restore(detokenizer.detokenize(translated.part, hypothesis))
-        if text is not None:
-            found.append((text, hypothesis))
+        restored = part.masked.restore(detokenizer.detokenize(part, hypothesis))
+        if restored is None:
+            continue
+        tags = tags_of(text, part, restored, hypothesis, detokenizer)
+        if tags is not None:
+            written = writer.alone(part.span, restored, tags) if writer else restored
+            found.append((written, hypothesis))
     return [
         pb.Alternative(
             text=text,

@@ -16,7 +16,10 @@ from prometheus_client import CollectorRegistry
 
 from dragoman_server.service.auth import read_keys
 from dragoman_server.service.calls import Calls, Phase
+from dragoman_server.service.detection import Detection
 from dragoman_server.service.errors import UnavailableError, draining, engine_stopped
+from dragoman_server.service.glossaries.store import GlossaryStore
+from dragoman_server.service.handlers import Handlers
 from dragoman_server.service.models.choice import Models
 from dragoman_server.service.models.loading import load_models
 from dragoman_server.service.models.served import ServedModel
@@ -64,6 +67,11 @@ class Server:
         self.models = Models()
         self._keys = read_keys(settings.keys) if settings.keys else None
         self.calls = Calls(settings.limits, self._keys, self.metrics)
+        if settings.glossaries:
+            self.calls.glossaries = GlossaryStore(settings.glossaries)
+        self.handlers = Handlers(
+            self.models, self.calls, Detection(self.models, settings.detection_lead)
+        )
         self.listeners: list[Listener] = []
         self.metrics_address = ""
         """HOST:PORT of the metrics; empty where there are none, and until the server runs."""

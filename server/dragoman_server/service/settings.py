@@ -1,11 +1,13 @@
 """The settings of a server; each part checks its own."""
 
 import ipaddress
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dragoman_server.engine.settings import EngineSettings
 
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 _LOCAL_NAMES = {"localhost", "ip6-localhost"}
 
 
@@ -31,6 +33,14 @@ class Limits:
     """Most calls under way of one key, or of one address where no keys are asked for."""
     max_streams: int = 512
     """Most streams under way at a time."""
+    max_tags: int = 100_000
+    """Most tags of all texts of a request together, where they have markup."""
+    max_glossary_entries: int = 1000
+    """Most entries of a glossary that comes with a request."""
+    max_glossaries: int = 100
+    """Most glossaries that are kept for one key, or for all clients where no keys are asked for."""
+    max_stored_entries: int = 10_000
+    """Most entries of a glossary that is kept."""
     bulk_window: int = 64
     """Items of a bulk stream that are read before the first of them is answered."""
     stream_window: int = 128
@@ -50,6 +60,8 @@ class ServerSettings:
     """Directories of the models."""
     listen: str = "127.0.0.1:50051"
     """Address to serve gRPC on."""
+    http: str = "127.0.0.1:8080"
+    """Address to serve HTTP on: the JSON API, the page and the documentation; empty for none."""
     metrics: str = "127.0.0.1:9464"
     """Address to serve metrics for Prometheus on, under /metrics; empty for none."""
     skip_refused: bool = False
@@ -60,6 +72,8 @@ class ServerSettings:
     """PEM file of the certificate's private key."""
     keys: Path | None = None
     """File of the clients' keys, with a line NAME KEY or NAME KEY MODEL,MODEL for each."""
+    glossaries: Path | None = None
+    """Directory of the glossaries that are kept for clients; without it, none are."""
     allow_open: bool = False
     """Listen on an address that others can reach without TLS and keys."""
     grace: float = 30.0
@@ -71,6 +85,18 @@ class ServerSettings:
 
     It asks its names again then. Clients that stay connected never find a server that was added.
     """
+    http_origins: str = ""
+    """Origins of pages that browsers may call from, with commas; * for all, empty for our own."""
+    http_timeout: float = 30.0
+    """Seconds that an HTTP client has to send a request, and then to take what is left of it."""
+    http_idle: float = 75.0
+    """Seconds after which an HTTP connection without a request is closed."""
+    http_max_connections: int = 4096
+    """Most HTTP connections at a time."""
+    http_max_buffered_bytes: int = 64 * 1024 * 1024
+    """Most bytes of HTTP requests, of all clients together, that are being received."""
+    detection_lead: float = 0.1
+    """Least difference of confidence between a detected language and the next, 0 to 1."""
     limits: Limits = field(default_factory=Limits)
     """What clients may ask for."""
     engine: EngineSettings = field(default_factory=EngineSettings)
@@ -79,18 +105,38 @@ class ServerSettings:
     def __post_init__(self) -> None:
         if not self.bundles:
             raise ValueError("bundles are none: a server has at least one model")
-        for name in ("grace", "stall", "connection_age"):
+        for name in ("grace", "stall", "connection_age", "http_timeout", "http_idle"):
             if not 0 < getattr(self, name) <= 86_400:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be above 0 seconds")
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together: one of them is missing")
-        host, _ = split_address("listen", self.listen)
+        for name in ("http_max_connections", "http_max_buffered_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
+        if not 0 <= self.detection_lead <= 1:
+            raise ValueError(f"detection_lead is {self.detection_lead}: it must be from 0 to 1")
+        for origin in self.origins:
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
+                raise ValueError(
+                    f"http_origins has {origin!r}: an origin is as https://example.org"
+                )
         if self.metrics:
             split_address("metrics", self.metrics)
+        self._check_openness("listen", self.listen)
+        if self.http:
+            self._check_openness("http", self.http)
+
+    @property
+    def origins(self) -> list[str]:
+        """The origins that browsers may call from."""
+        return [origin.strip() for origin in self.http_origins.split(",") if origin.strip()]
+
+    def _check_openness(self, name: str, address: str) -> None:
+        host, _ = split_address(name, address)
         is_open = self.tls_certificate is None or self.keys is None
         if is_open and not is_local(host) and not self.allow_open:
             raise ValueError(
-                f"listen is {self.listen!r}, which others can reach: give TLS and keys, "
+                f"{name} is {address!r}, which others can reach: give TLS and keys, "
                 "or --allow-open where something else protects it"
             )
 

@@ -1,6 +1,7 @@
 """One request of an engine that is under way, on the event loop: its tokens and answers."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -22,7 +23,12 @@ class Work:
         """Source tokens of the sentences that are not answered, end tokens included."""
         self._engine = engine
         self._sentences = self._owed = len(sentences)
-        self._events: asyncio.Queue[NewToken | Answer | CallError] = asyncio.Queue()
+        self._events: deque[NewToken | Answer | CallError] = deque()
+        """What was reported and not taken yet."""
+        self._waiter: asyncio.Future[None] | None = None
+        """Of the task that waits for events; there is one at most."""
+        self._waits_for_all = False
+        """Whether that task has no use for less than all answers."""
 
     def __enter__(self) -> "Work":
         return self
@@ -50,19 +56,32 @@ class Work:
         if isinstance(event, Answer):
             self._owed -= 1
             self.owed_tokens -= event.source_tokens + 1
-        self._events.put_nowait(event)
+        self._events.append(event)
+        is_enough = not self._waits_for_all or not self._owed or isinstance(event, CallError)
+        if is_enough and self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def event(self) -> NewToken | Answer:
         """Wait for the next token or answer. As many answers come as there are sentences."""
-        event = await self._events.get()
+        if not self._events:
+            await self._wait()
+        event = self._events.popleft()
         if isinstance(event, CallError):
             raise event
         return event
 
     async def answers(self) -> list[Answer]:
         """Wait for all answers, and return them in the order of the sentences."""
+        self._waits_for_all = True
         found: list[Answer] = []
         while len(found) < self._sentences:
             if isinstance(event := await self.event(), Answer):
                 found.append(event)
         return sorted(found, key=lambda answer: answer.ticket.sentence)
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None

@@ -73,12 +73,13 @@ def _loop_start(text: str) -> int | None:
 
 
 def _repeated_words(text: str) -> int | None:
-    matches = list(re.finditer(r"\S+", text))
-    words = [match.group().strip(_EDGES).lower() for match in matches]
+    words = [word.strip(_EDGES).lower() for word in text.split()]
+    if len(words) - len({*words}) < _REPEATS - 1:  # as of most translations
+        return None
     for size in range(1, min(_MAX_LOOP_WORDS, len(words) // _REPEATS) + 1):
         first = _run(words, size)
         if first is not None:
-            return matches[first + size].start()
+            return list(re.finditer(r"\S+", text))[first + size].start()
     return None
 
 

@@ -6,7 +6,7 @@ they have seen. After translation each mask has to be there exactly once, or mas
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman_server.text.segments import Span
@@ -57,19 +57,49 @@ class Masked:
     masks: tuple[tuple[str, str], ...] = ()
     """Each mask, and what it stands for in the translation."""
     are_words: bool = True
+    in_capitals: bool = False
+    """Whether the translation has to be in capitals, but for what is masked."""
+    capital: frozenset[str] = frozenset()
+    """Masks whose text gets a capital where it begins the translation."""
+
+    @property
+    def stands_for(self) -> dict[Span, str]:
+        """What is masked, with what stands for it in the translation."""
+        return {span: text for span, (_, text) in zip(self.kept, self.masks, strict=True)}
 
     def restore(self, translation: str) -> str | None:
         """Return the translation with what was masked; None where a mask is lost or repeated."""
-        return self._replace(translation, dict(self.masks))
+        around = str.upper if self.in_capitals else str
+        restored = self._replace(translation, dict(self.masks), around)
+        if restored and translation.startswith(tuple(self.capital)):
+            return restored[:1].upper() + restored[1:]
+        return restored
 
-    def _replace(self, text: str, stands_for: Mapping[str, str]) -> str | None:
+    def _replace(
+        self, text: str, stands_for: Mapping[str, str], around: Callable[[str], str] = str
+    ) -> str | None:
+        """Return a text with what its masks stand for, and the rest of it as ``around`` says."""
         if not stands_for:
-            return text
-        either = "|".join(map(re.escape, stands_for))
-        pattern = re.compile(rf"(?<!\w)(?:{either})(?!\w)" if self.are_words else either)
-        if sorted(pattern.findall(text)) != sorted(stands_for):
+            return around(text)
+        pieces = self._pattern(stands_for).split(text)  # every second one is a mask
+        if sorted(pieces[1::2]) != sorted(stands_for):
             return None
-        return pattern.sub(lambda match: stands_for[match.group()], text)
+        return "".join(
+            stands_for[piece] if number % 2 else around(piece)
+            for number, piece in enumerate(pieces)
+        )
+
+    def _pattern(self, masks: Iterable[str]) -> re.Pattern[str]:
+        either = "|".join(map(re.escape, masks))
+        return re.compile(rf"(?<!\w)({either})(?!\w)" if self.are_words else f"({either})")
+
+    def places(self, translation: str) -> list[tuple[Span, int]]:
+        """Return where masks stand in a translation, in order, each with its number."""
+        numbers = {mask: number for number, (mask, _) in enumerate(self.masks)}
+        if not numbers:
+            return []
+        matches = self._pattern(numbers).finditer(translation)
+        return [(Span(*match.span()), numbers[match.group()]) for match in matches]
 
     def unmask(self, text: str) -> str:
         """Return the source again, out of what the model was given."""
@@ -106,5 +136,9 @@ def mask(
         (name, respelt.get(part, part.of(text))) for name, part in zip(free, kept, strict=False)
     )
     source = "".join([*pieces, text[start : span.end]])
-    masked = Masked(source, tuple(kept), stands_for, masks.are_words)
+    # A term of a glossary is written as in the middle of a sentence.
+    is_capital = sentence[:1].isupper()
+    terms = [name for name, part in zip(free, kept, strict=False) if part in respelt]
+    capital = frozenset(terms if is_capital else ())
+    masked = Masked(source, tuple(kept), stands_for, masks.are_words, capital=capital)
     return masked if masked.unmask(text) == sentence else None

@@ -1,18 +1,20 @@
 """From a text to what the model is given, and from its translations to a text.
 
-    text → sentences, cut at symbols → untranslatable words masked → parts that fit the model → ids
+    text → sentences, cut at symbols → untranslatable words masked → capitals undone
+         → parts that fit the model → ids
 
 A part whose masks did not survive translation is done again in pieces around them, so that what was
 masked comes back byte for byte whatever the model does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from dragoman_server.text import casing
 from dragoman_server.text.gaps import gap_between
 from dragoman_server.text.masks import NAMES, Masked, MaskSet, mask
 from dragoman_server.text.overlong import split_overlong
-from dragoman_server.text.protected import Protected, addresses, protect
+from dragoman_server.text.protected import Protected, addresses, merged, protect
 from dragoman_server.text.segments import (
     Span,
     between,
@@ -45,6 +47,8 @@ class Part:
     """What the model is given in place of the part."""
     ids: tuple[int, ...]
     """Source tokens, those of languages included, without the end token."""
+    recase: bool = True
+    """Whether capitals are undone in what the model is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +61,8 @@ class PlanOptions:
     """Keep what no model translates as it is; else the model is given everything."""
     split_overlong: bool = True
     """Split sentences that are longer than the model takes; else they are an error."""
+    recase: bool = True
+    """Undo the capitals of sentences in capitals or in Title Case; else the model is given them."""
 
 
 @dataclass(frozen=True)
@@ -74,33 +80,57 @@ class Planner:
     masks: MaskSet = NAMES
     """Masks that stand for text that is kept."""
 
-    def plan(self, text: str, options: PlanOptions) -> list[Part]:
+    def plan(
+        self,
+        text: str,
+        options: PlanOptions,
+        kept: Sequence[Span] = (),
+        terms: Mapping[Span, str] | None = None,
+    ) -> list[Part]:
         """Return the parts of a text, in order; what is between them stays.
 
-        Raises ``OverlongError`` for what is too long and not to be split, or can't be.
+        ``kept`` are spans that the model is never given, in order; ``terms`` are others, beside
+        them, with what stands for each in the translation. Raises ``OverlongError`` for what is too
+        long and not to be split, or can't be.
         """
+        terms = terms or {}
         found = addresses(text) if options.keep else []
+        found = merged([*found, *kept]) if kept else found
+        if terms:
+            others = [span for span in terms if not meets(found, span)]
+            found = sorted([*found, *others], key=lambda span: span.start)
         parts: list[Part] = []
         for sentence in sentences(text, self.language, split=options.split_sentences, whole=found):
-            kept = Protected()
+            protected = Protected(within(found, sentence))
             if options.keep:
-                kept = protect(
+                protected = protect(
                     text,
                     sentence,
                     within(found, sentence),
                     self.vocabulary.spells,
                     masks_symbols=self.masks.has_placeholders,
                 )
-            for span in _with_words(text, sentence, kept.cuts):
-                parts += self._parts(
-                    text, span, within(kept.masked, span), may_split=options.split_overlong
-                )
+            for span in _with_words(text, sentence, protected.cuts):
+                parts += self._parts(text, span, within(protected.masked, span), options, terms)
         return parts
 
     def around(self, text: str, part: Part) -> list[Part]:
         """Return a part again, in pieces without what it keeps."""
-        spans = _with_words(text, part.span, part.masked.kept)
-        return [piece for span in spans for piece in self._parts(text, span, [], may_split=True)]
+        return self._again(text, part, _with_words(text, part.span, part.masked.kept))
+
+    def cut(self, text: str, part: Part, places: Iterable[int]) -> list[Part]:
+        """Return a part again, in pieces between some places of the text."""
+        cuts = [Span(place, place) for place in sorted(set(places))]
+        return self._again(text, part, _with_words(text, part.span, cuts))
+
+    def _again(self, text: str, part: Part, spans: Sequence[Span]) -> list[Part]:
+        """Return spans of a part as parts, with what of it they keep whole."""
+        terms, options = part.masked.stands_for, PlanOptions(recase=part.recase)
+        pieces: list[Part] = []
+        for span in spans:
+            kept = [each for each in within(part.masked.kept, span) if each.end <= span.end]
+            pieces += self._parts(text, span, kept, options, terms)
+        return pieces
 
     def with_numbers(self, text: str, part: Part, respelt: Mapping[Span, str]) -> Part | None:
         """Return a part again, with its numbers masked too and as the target writes them.
@@ -109,35 +139,48 @@ class Planner:
         """
         numbers = [span for span in respelt if not meets(part.masked.kept, span)]
         kept = sorted([*part.masked.kept, *numbers], key=lambda span: span.start)
-        masked = mask(text, part.span, kept, self.masks, respelt)
-        if masked is None:
-            return None
-        ids = self.vocabulary.encode(masked.source)
-        return (
-            Part(part.span, masked, (*self.before, *ids)) if len(ids) <= self.max_tokens else None
-        )
+        masked = mask(text, part.span, kept, self.masks, {**respelt, **part.masked.stands_for})
+        again = None if masked is None else self._part(part.span, masked, recase=part.recase)
+        return again if again is not None and self._has_room(again) else None
 
-    def _parts(self, text: str, span: Span, kept: Sequence[Span], *, may_split: bool) -> list[Part]:
+    def _part(self, span: Span, masked: Masked, *, recase: bool) -> Part:
+        masks = [mask for mask, _ in masked.masks]
+        if recase and (usual := casing.recase(masked.source, self.vocabulary.cost, masks)):
+            masked = replace(masked, source=usual.text, in_capitals=usual.in_capitals)
+        return Part(span, masked, (*self.before, *self.vocabulary.encode(masked.source)), recase)
+
+    def _has_room(self, part: Part) -> bool:
+        return len(part.ids) - len(self.before) <= self.max_tokens
+
+    def _parts(
+        self,
+        text: str,
+        span: Span,
+        kept: Sequence[Span],
+        options: PlanOptions,
+        terms: Mapping[Span, str],
+    ) -> list[Part]:
         """Return a span as one part, or as several where it can't be masked or is too long."""
         smaller = _with_words(text, span, kept)
         if not smaller:  # nothing else is in it
             return []
-        masked = mask(text, span, kept, self.masks)
+        masked = mask(text, span, kept, self.masks, terms)
         if masked is not None:
-            ids = self.vocabulary.encode(masked.source)
-            if len(ids) <= self.max_tokens:
-                return [Part(span, masked, (*self.before, *ids))]
-            if not may_split and not self._fits(span.of(text)):
-                raise OverlongError(len(ids), self.max_tokens)
-            split = self._split(text, span, kept) if may_split else []
+            part = self._part(span, masked, recase=options.recase)
+            if self._has_room(part):
+                return [part]
+            length = len(part.ids) - len(self.before)
+            if not options.split_overlong and not self._fits(span.of(text)):
+                raise OverlongError(length, self.max_tokens)
+            split = self._split(text, span, kept) if options.split_overlong else []
             # Else it is the names that are too long: longer than what they stand for.
             smaller = split if len(split) > 1 else smaller
             if smaller == [span]:  # a letter
-                raise OverlongError(len(ids), self.max_tokens)
+                raise OverlongError(length, self.max_tokens)
         return [
             part
             for each in smaller
-            for part in self._parts(text, each, within(kept, each), may_split=may_split)
+            for part in self._parts(text, each, within(kept, each), options, terms)
         ]
 
     def _split(self, text: str, span: Span, kept: Sequence[Span]) -> list[Span]:

@@ -68,7 +68,7 @@ def addresses(text: str) -> list[Span]:
     """Return addresses, markup, code and templates of a text in order; none has a line break."""
     if not _MAY_HAVE_ADDRESS.search(text):
         return []
-    return _merged(Span(*match.span()) for match in _ADDRESS_OR_CODE.finditer(text))
+    return merged(Span(*match.span()) for match in _ADDRESS_OR_CODE.finditer(text))
 
 
 def protect(
@@ -91,7 +91,7 @@ def protect(
         return [Span(*match.span()) for match in matches if not spells(match.group())]
 
     ends = (sentence.start, sentence.end)
-    symbols = _merged([*unspelled(_EMOJI, *ends), *unspelled(_SYMBOL, *ends)])
+    symbols = merged([*unspelled(_EMOJI, *ends), *unspelled(_SYMBOL, *ends)])
     masked = [
         symbol
         for symbol in symbols
@@ -101,7 +101,7 @@ def protect(
     words = [
         word for gap in between(sentence, cuts) for word in unspelled(_WORD, gap.start, gap.end)
     ]
-    return Protected(_merged([*found, *masked, *words]), cuts)
+    return Protected(merged([*found, *masked, *words]), cuts)
 
 
 def _is_inside(text: str, sentence: Span, symbol: Span) -> bool:
@@ -111,12 +111,12 @@ def _is_inside(text: str, sentence: Span, symbol: Span) -> bool:
     return goes_on and has_words(text[sentence.start : symbol.start])
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def merged(spans: Iterable[Span]) -> list[Span]:
     """Return spans in order, with those that overlap or touch made one."""
-    merged: list[Span] = []
+    found: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
-        if merged and span.start <= merged[-1].end:
-            merged[-1] = Span(merged[-1].start, max(merged[-1].end, span.end))
+        if found and span.start <= found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
         else:
-            merged.append(span)
-    return merged
+            found.append(span)
+    return found

@@ -59,7 +59,7 @@ def sentences(
 
 def has_words(text: str) -> bool:
     """Whether a text has a letter: numbers and marks alone need no translation."""
-    return any(letter.isalpha() for letter in text)
+    return text[:1].isalpha() or any(map(str.isalpha, text))
 
 
 def strip(text: str, span: Span) -> Span:

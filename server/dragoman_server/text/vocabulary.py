@@ -25,9 +25,21 @@ class Vocabulary:
         self._processor = SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         self.size: int = self._processor.vocab_size()
+        self.unknown: int = self._processor.unk_id()
+        """The token that stands for whatever the vocabulary has no piece for."""
+        self._last: tuple[str, tuple[int, ...]] = "", ()
+        """The last text that was encoded, and its tokens."""
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the tokens of a text."""
+        # A sentence is encoded twice in a row: to see whether all of it has pieces, and in earnest.
+        known, tokens = self._last
+        if text != known:
+            tokens = self._encode(text)
+            self._last = text, tokens
+        return tokens
+
+    def _encode(self, text: str) -> tuple[int, ...]:
         return tuple(self._processor.encode(text))
 
     def split(self, text: str) -> list[str]:
@@ -82,11 +94,9 @@ class Vocabulary:
         """Return the piece of a token, where it is shown."""
         return [self.piece(token)]
 
-    @property
-    def unknown(self) -> int:
-        """The token that stands for whatever the vocabulary has no piece for."""
-        token: int = self._processor.unk_id()
-        return token
+    def shown(self, ids: Iterable[int]) -> list[str]:
+        """Return the piece of each token; empty for one that does not show."""
+        return ["".join(self._shown(token)) for token in ids]
 
     def piece(self, token: int) -> str:
         """Return the spelling of a token."""
@@ -100,7 +110,12 @@ class Vocabulary:
 
     def spells(self, text: str) -> bool:
         """Whether the vocabulary has all of a text's letters, so that none is unknown or bytes."""
-        return all(token not in self._foreign for token in self._processor.encode(text))
+        return self._foreign.isdisjoint(self.encode(text))
+
+    def cost(self, text: str) -> tuple[int, float]:
+        """Return how unusual a text is: the number of its pieces, then their improbability."""
+        tokens = self._processor.encode(text)
+        return len(tokens), -sum(map(self._processor.get_score, tokens))
 
     def is_byte(self, token: int) -> bool:
         """Whether a token is one byte of a letter that the vocabulary has no piece for."""
@@ -125,17 +140,17 @@ class MappedVocabulary(Vocabulary):
         super().__init__(model)
         self.size = size
         self._ids = ids
-        self._unknown = unknown
+        self.unknown = unknown
         self._hidden = frozenset(hidden)
         self._names = {token: piece for piece, token in ids.items()}
         for token in (*self._names, unknown, *hidden):
             if not 0 <= token < size:
                 raise ValueError(f"has the id {token}, and the model {size} tokens")
 
-    def encode(self, text: str) -> tuple[int, ...]:
+    def _encode(self, text: str) -> tuple[int, ...]:
         # By name, and not by SentencePiece's ids: a letter that is unknown to one side's model may
         # have an id through the other's.
-        return tuple(self._ids.get(piece, self._unknown) for piece in self.split(text))
+        return tuple(self._ids.get(piece, self.unknown) for piece in self.split(text))
 
     def _text(self, ids: Sequence[int]) -> str:
         return self.join([piece for token in ids for piece in self._shown(token)])
@@ -144,18 +159,11 @@ class MappedVocabulary(Vocabulary):
         is_shown = token in self._names and token not in self._hidden
         return [self._names[token]] if is_shown else []
 
-    @property
-    def unknown(self) -> int:
-        return self._unknown
-
     def piece(self, token: int) -> str:
-        return self._names.get(token, self._names.get(self._unknown, ""))
+        return self._names.get(token, self._names.get(self.unknown, ""))
 
     def find(self, piece: str) -> int | None:
         return self._ids.get(piece)
-
-    def spells(self, text: str) -> bool:
-        return all(token not in self._foreign for token in self.encode(text))
 
     @cached_property
     def _bytes(self) -> frozenset[int]:

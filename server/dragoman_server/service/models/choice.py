@@ -48,6 +48,16 @@ class Models:
     def find(self, name: str, source: str, target: str, may_use: MayUse) -> ServedModel:
         """Return a model by name, by languages, or the only one; all that is given has to fit."""
         wanted = language_tag("source_language", source), language_tag("target_language", target)
+        allowed = self.fitting(name, source, target, may_use)
+        if len(allowed) > 1 and not all(tag.language for tag in wanted):
+            raise InvalidArgumentError(
+                "model", "is not given, and there are several: name one, or both languages"
+            )
+        return max(allowed, key=lambda model: model.directions.suits(wanted))
+
+    def fitting(self, name: str, source: str, target: str, may_use: MayUse) -> list[ServedModel]:
+        """Return all models that suit; raise where there are none that a client may use."""
+        wanted = language_tag("source_language", source), language_tag("target_language", target)
         candidates = [self.get(name)] if name else list(self)
         fitting = [model for model in candidates if model.directions.suits(wanted)]
         if not fitting:
@@ -55,11 +65,7 @@ class Models:
         allowed = [model for model in fitting if may_use(model.name)]
         if not allowed:
             raise NotAllowedError("this key may not use the model")
-        if len(allowed) > 1 and not all(tag.language for tag in wanted):
-            raise InvalidArgumentError(
-                "model", "is not given, and there are several: name one, or both languages"
-            )
-        return max(allowed, key=lambda model: model.directions.suits(wanted))
+        return allowed
 
 
 def _unknown_languages(models: Sequence[ServedModel], wanted: tuple[Tag, Tag]) -> NotFoundError:

@@ -50,6 +50,7 @@ class Directions:
         """Tags of the languages that the model translates into; none where it does not say."""
         # Some models have 200 languages, and a call asks several times.
         self._fits = lru_cache(maxsize=_MAX_REMEMBERED)(self._look_up_fits)
+        self._chosen = lru_cache(maxsize=_MAX_REMEMBERED)(self._look_up_choice)
 
     def suits(self, wanted: tuple[Tag, Tag]) -> int:
         """Return how well the model translates between these languages: 0 for not at all.
@@ -75,6 +76,9 @@ class Directions:
 
         Raises ``InvalidArgumentError`` where a language has to be given and is not.
         """
+        return self._chosen(wanted)
+
+    def _look_up_choice(self, wanted: tuple[Tag, Tag]) -> Direction:
         source = _best("source_language", wanted[0], self._sources)
         target = _best("target_language", wanted[1], self._targets)
         if self._target_in_source:

@@ -14,6 +14,7 @@ from dragoman_server.service.models.directions import Directions
 from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.settings import ServerSettings
 from dragoman_server.service.telemetry.metrics import Metrics
+from dragoman_server.text.detection import warm_up
 from dragoman_server.text.faults import examiner_for
 from dragoman_server.text.languages import parse
 from dragoman_server.text.masks import MaskSet
@@ -52,6 +53,8 @@ def load_models(
         log.info("%s is warm", model.name, extra={"facts": {"seconds": _since(began)}})
     if not names:
         raise ServerError("no bundle could be loaded")
+    if len({name for model in models for name in model.directions.source_languages}) > 1:
+        warm_up()  # there is something to detect
 
 
 def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel:
@@ -105,6 +108,7 @@ def _load(path: Path, settings: ServerSettings, metrics: Metrics) -> ServedModel
         examiner,
         directions,
         metrics.retries_of(manifest.name),
+        metrics.warnings_of(manifest.name),
     )
 
 

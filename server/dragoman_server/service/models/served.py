@@ -26,6 +26,8 @@ class ServedModel:
     directions: Directions
     retried: Callable[[str], None]
     """Counts a sentence that is translated again, by what was wrong."""
+    warned: Callable[[str], None]
+    """Counts a warning about a translation, by its code."""
     target_language: str = ""
     """Code of the language that is translated into, as ``pt``; empty until it is chosen."""
     start: tuple[int, ...] = ()

@@ -21,7 +21,10 @@ def exposed(metrics: Metrics, address: str) -> Iterator[str]:
         server, thread = prometheus_client.start_http_server(port, host, metrics.registry)
     except OSError as error:
         reason = error.strerror or "no such address"
-        raise ServerError(f"metrics can't be served on {address}: {reason}") from None
+        raise ServerError(
+            f"metrics can't be served on {address}: {reason}; --metrics HOST:PORT chooses another "
+            "address, and --metrics '' serves none"
+        ) from None
     try:
         yield join_address(host, server.server_port)
     finally:

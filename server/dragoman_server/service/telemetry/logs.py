@@ -45,8 +45,14 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 class JsonFormatter(logging.Formatter):
     """Formats a record as a JSON object."""
 
+    _second = -1, ""
+    """The second of the last record, since 1970 and as it is written."""
+
     def format(self, record: logging.LogRecord) -> str:
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        second, moment = self._second
+        if second != int(record.created):
+            moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            self._second = int(record.created), moment
         line = {
             "time": f"{moment}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
@@ -78,6 +84,8 @@ def _trace(record: logging.LogRecord) -> Iterator[str]:
 
 def set_up(settings: LogSettings, stream: TextIO = sys.stderr) -> None:
     """Send all that is logged to a stream."""
+    # No line tells these, and each record would ask for them.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     form = settings.log_format
     if form == "auto":
         form = "text" if stream.isatty() else "json"

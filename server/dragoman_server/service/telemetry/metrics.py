@@ -5,18 +5,17 @@ loaded, reasons from lists in the code. What a client makes up never becomes a l
 docs/metrics.md describes each metric.
 """
 
-from bisect import bisect_left
-from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Sequence
 
 import prometheus_client
 from grpc import StatusCode
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dragoman_server.engine.core import Answer, Failure, Finish, Report
 from dragoman_server.engine.front import Front
+from dragoman_server.service.telemetry.series import Counters, Gauges, Histograms
 
 CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 """Seconds of a call: from a short sentence on a small model to the longest deadline."""
@@ -31,8 +30,10 @@ REJECTIONS = (
     *("NO_KEY", "WRONG_KEY", "NOT_ALLOWED"),
 )
 """Reasons for which a call is turned away before it reaches an engine."""
-RETRIES = ("masks", "empty", "loop", "numbers")
+RETRIES = ("masks", "empty", "loop", "numbers", "markup")
 """What was wrong with a translation that is done again."""
+WARNINGS = ("empty", "loop", "numbers", "glossary")
+"""What may be wrong with a translation that is returned."""
 OUTCOMES = (*(f.value for f in Finish), *(f.value for f in Failure))
 """What becomes of a sentence."""
 
@@ -46,17 +47,17 @@ class Metrics:
         self.registry = registry
         self._engines: dict[str, Front] = {}
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"dragoman_{name}", text, labels, registry=registry)
+        def counter(name: str, text: str, *labels: str) -> Counters:
+            return Counters(name, text, labels, registry)
 
         def gauge(name: str, text: str, *labels: str) -> Gauge:
             return Gauge(f"dragoman_{name}", text, labels, registry=registry)
 
-        def histogram(name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
-            return Histogram(f"dragoman_{name}", text, labels, buckets=buckets, registry=registry)
+        def histogram(name: str, text: str, bounds: Sequence[float], *labels: str) -> Histograms:
+            return Histograms(name, text, bounds, labels, registry)
 
         self.requests = counter("requests_total", "Calls that ended.", "rpc", "code")
-        self.in_flight = gauge("requests_in_flight", "Calls under way.", "rpc")
+        self.in_flight = Gauges("requests_in_flight", "Calls under way.", ["rpc"], registry)
         self.duration = histogram(
             "request_duration_seconds",
             "Seconds from the arrival of a call to its end.",
@@ -111,11 +112,18 @@ class Metrics:
         self.nan_rows = counter(
             "nan_rows_total", "Sentences for which the model computed no number.", "model"
         )
-        self.retried = counter(
-            "retried_sentences_total",
+        # Long texts are judged in threads.
+        self.retried = Counter(
+            "dragoman_retried_sentences_total",
             "Sentences that were translated again, by what was wrong.",
+            ["model", "reason"],
+            registry=registry,
+        )
+        self.warnings = counter(
+            "warnings_total",
+            "Faults of translations that could not be mended, by what they are.",
             "model",
-            "reason",
+            "code",
         )
         self.faults = counter("engine_faults_total", "Decoder steps that failed.", "model")
         self.cache_bytes = gauge(
@@ -124,7 +132,7 @@ class Metrics:
         self.rows = gauge("rows", "Rows of the model, in all lanes.", "model")
         self.loop_lag = histogram(
             "event_loop_lag_seconds", "Seconds by which the event loop wakes up late.", LAG_SECONDS
-        )
+        ).labels()
         self.ready = gauge("ready", "1 while the server takes requests.")
         self.models = Info("dragoman_model", "The models loaded.", ["model"], registry=registry)
         registry.register(_EngineFigures(self._engines))
@@ -151,6 +159,8 @@ class Metrics:
             self.sentences.labels(name, outcome)
         for reason in RETRIES:
             self.retried.labels(name, reason)
+        for code in WARNINGS:
+            self.warnings.labels(name, code)
         self.cache_bytes.labels(name).set(engine.buffer_bytes)
         self.rows.labels(name).set(engine.resolved.lanes * engine.resolved.rows_per_lane)
         self.models.labels(name).info(
@@ -177,8 +187,8 @@ class Metrics:
         def observe(report: Report) -> None:
             if report.earlier_steps:
                 rows, seconds = zip(*report.earlier_steps, strict=True)
-                _observe_all(batch_rows, rows)
-                _observe_all(step, seconds)
+                batch_rows.observe_all(rows)
+                step.observe_all(seconds)
             if report.rows:
                 batch_rows.observe(report.rows)
                 step.observe(report.step_seconds)
@@ -224,17 +234,17 @@ class Metrics:
 
         return count
 
+    def warnings_of(self, model: str) -> Callable[[str], None]:
+        """Return what counts the warnings about translations of a model."""
+
+        def count(code: str) -> None:
+            self.warnings.labels(model, code).inc()
+
+        return count
+
     def rejected_for(self, reason: str) -> None:
         if reason in REJECTIONS:
             self.rejected.labels(reason).inc()
-
-
-def _observe_all(histogram: Histogram, values: Sequence[float]) -> None:
-    """Do the same as ``observe`` for each value, at a fraction of the cost."""
-    counts = Counts(bisect_left(histogram._upper_bounds, value) for value in values)
-    for bucket, count in counts.items():
-        histogram._buckets[bucket].inc(count)
-    histogram._sum.inc(sum(values))
 
 
 class _EngineFigures(Collector):

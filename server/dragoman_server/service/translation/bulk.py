@@ -6,22 +6,22 @@ a client that does not read its answers, or an engine that is busy, holds the st
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.service.admission import BULK
 from dragoman_server.service.calls import Call
+from dragoman_server.service.detection import Chosen
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.errors import CallError, InternalError, OverloadedError, draining
-from dragoman_server.service.models.served import ServedModel
 from dragoman_server.service.settings import Limits
 from dragoman_server.service.translation.engine_calls import Queueing
 from dragoman_server.service.translation.texts import TextTranslator
 
 log = logging.getLogger("dragoman.calls")
 
-Choose = Callable[[pb.TranslateBulkRequest, Call], ServedModel]
+Choose = Callable[[pb.TranslateBulkRequest, Call], Awaitable[Chosen]]
 """Finds the model that an item of a stream means."""
 Rejected = Callable[[str], None]
 """Counts an item that was turned away, by its reason."""
@@ -121,7 +121,8 @@ class Bulk:
         self._answers.put_nowait(response)
 
     async def _translation(self, request: pb.TranslateBulkRequest) -> pb.Translation:
-        model = self._choose(request, self._call)
+        chosen = await self._choose(request, self._call)
+        model = chosen.model
         translator = TextTranslator(
             model, request.options, self._call, self._limits, self._queueing
         )
@@ -133,7 +134,7 @@ class Bulk:
             except OverloadedError:
                 await model.dispatcher.wait_for_room()
             else:
-                return translation
+                return chosen.mark(translation)
 
     async def _wait_for_room(self, dispatcher: Dispatcher) -> None:
         """Wait until half of the queue is free: it is for those who can't wait."""

@@ -19,6 +19,7 @@ from enum import Enum
 from dragoman_server.engine.core import Answer, Finish, Options
 from dragoman_server.service.translation.detokenizer import Detokenizer
 from dragoman_server.text.faults import Examiner, Fault, cut_loop
+from dragoman_server.text.markup.placing import Placed
 from dragoman_server.text.plan import Part, Planner
 
 _CAREFUL_BEAM = 4
@@ -38,6 +39,8 @@ class Way(Enum):
     """The part is translated with its numbers masked, and a wider search."""
     AROUND = "around"
     """The part is translated in pieces, without what it keeps."""
+    PIECES = "pieces"
+    """The part is translated in pieces between its tags."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,10 @@ class TranslatedPart:
     """The translation, with what was masked in its place."""
     answer: Answer
     """What the engine said: the hypothesis of this text is the first."""
+    tags: tuple[Placed, ...] = ()
+    """Tags that stand within the translation, in order."""
+    fault: Fault | None = None
+    """What is wrong with the translation, and could not be mended."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +102,11 @@ class Mender:
         done, fault = tried[0]
         source = part.span.of(self.text)
         if fault is Fault.NUMBERS:
-            return self._other_numbers(done, way) or instead or done
+            return self._other_numbers(done, way) or instead or replace(done, fault=fault)
         if way is Way.FIRST:
             return Retry([part], Way.CAREFUL, fault.value if fault else "")
         text = source if fault is Fault.EMPTY else cut_loop(done.text)
-        return replace(done, text=text)
+        return replace(done, text=text, fault=fault)
 
     def _tried(self, part: Part, answer: Answer) -> list[tuple[TranslatedPart, Fault | None]]:
         """Return the hypotheses in which everything masked is found again, with their faults."""
@@ -109,8 +116,7 @@ class Mender:
             restored = part.masked.restore(self.detokenizer.detokenize(part, hypothesis))
             if restored is None:
                 continue
-            others = answer.hypotheses[:number] + answer.hypotheses[number + 1 :]
-            done = TranslatedPart(part, restored, replace(answer, hypotheses=(hypothesis, *others)))
+            done = TranslatedPart(part, restored, _led_by(answer, number))
             cut_off = self.limited and hypothesis.finish is Finish.LENGTH
             fault = None
             if self.mends and not cut_off:
@@ -142,6 +148,14 @@ class Mender:
         corrected = numbers.corrected(part.span.of(self.text), done.text)
         instead = None if corrected is None else replace(done, text=corrected)
         return Retry([masked], Way.NUMBERS, "numbers", instead)
+
+
+def _led_by(answer: Answer, number: int) -> Answer:
+    """Return an answer with the hypothesis of this number before the others."""
+    if not number:
+        return answer
+    others = answer.hypotheses[:number] + answer.hypotheses[number + 1 :]
+    return replace(answer, hypotheses=(answer.hypotheses[number], *others))
 
 
 def options_for(way: Way, options: Options, max_beam: int) -> Options:

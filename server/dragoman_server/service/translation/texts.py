@@ -4,60 +4,33 @@ texts → parts of each → a request of the engine → answers → translations
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_server.engine.core import Answer, NewToken, Options, Sentence
-from dragoman_server.engine.jobs import SentenceError
+from dragoman_server.engine.core import NewToken
 from dragoman_server.service import offload, requests, responses
 from dragoman_server.service.calls import Call
 from dragoman_server.service.errors import InvalidArgumentError
+from dragoman_server.service.glossaries.choice import glossary_for
 from dragoman_server.service.models.served import ServedModel
-from dragoman_server.service.responses import Clock
 from dragoman_server.service.settings import Limits
-from dragoman_server.service.translation.alignments import with_alignments
+from dragoman_server.service.translation.attempts import Attempts, apart
 from dragoman_server.service.translation.detokenizer import Detokenizer
 from dragoman_server.service.translation.engine_calls import ALONE, EngineCalls, Queueing
-from dragoman_server.service.translation.mending import (
-    Mender,
-    Retry,
-    TranslatedPart,
-    Way,
-    options_for,
-)
+from dragoman_server.service.translation.mending import TranslatedPart
+from dragoman_server.service.translation.planned import Clock, Plan, Text
 from dragoman_server.service.translation.stream_window import StreamWindow
-from dragoman_server.service.work import Work
+from dragoman_server.text.faults import Fault
 from dragoman_server.text.gaps import gap_between
-from dragoman_server.text.plan import OverlongError, Part, join
+from dragoman_server.text.markup.document import Document
+from dragoman_server.text.markup.tokens import MalformedError
+from dragoman_server.text.plan import OverlongError, join
 from dragoman_server.text.segments import Span
 from dragoman_server.text.streaming import GrowingText
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text of a request, taken apart."""
-
-    field: str
-    """The name of the text's field on the wire."""
-    text: str
-    parts: list[Part]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The texts of a request, ready for the engine."""
-
-    texts: Sequence[Text]
-    prefix: tuple[int, ...]
-    """Target tokens that the translation of each text has to begin with."""
-    letters: int
-    """Letters of all texts, by which it is decided what is done in a thread."""
-    clock: Clock
+_MAX_LETTER_TOKENS = 33
+"""Most tokens of a letter: a byte each of what NFKC makes of it, which is most for U+FDFA."""
 
 
 class TextTranslator:
@@ -74,15 +47,22 @@ class TextTranslator:
         self._began = time.monotonic()
         self._model = model
         self._wire = options
-        self._options = requests.engine_options(options, model.target, limits.max_target_tokens)
-        self._plan_options = requests.plan_options(options)
-        self._mends = requests.is_on(options, "mend")
-        self._detokenizer = Detokenizer(
-            model.source, model.target, requests.is_on(options, "replace_unknown")
-        )
+        wanted = requests.wanted(options, model.target, limits.max_target_tokens)
+        self._plan_options = wanted.plan
+        self._markup = wanted.markup
+        self._glossary = glossary_for(options, limits.max_glossary_entries, model, call)
+        self._mends = wanted.mends
+        self._detokenizer = Detokenizer(model.source, model.target, wanted.replaces_unknown)
         self._call = call
         self._limits = limits
-        self._engine = EngineCalls(model.dispatcher, call.deadline, queueing)
+        self._attempts = Attempts(
+            model,
+            wanted.engine,
+            EngineCalls(model.dispatcher, call.deadline, queueing),
+            self._detokenizer,
+            keeps_numbers=self._plan_options.keep,
+            mends=self._mends,
+        )
         call.facts["model"] = model.name
 
     async def plan(self, texts: Sequence[str], fields: Sequence[str]) -> Plan:
@@ -93,26 +73,18 @@ class TextTranslator:
         return Plan(planned, prefix, letters, Clock(self._began, time.monotonic()))
 
     async def translate(self, plan: Plan) -> list[pb.Translation]:
-        """Translate all texts: one request of the engine, and more where something went wrong."""
+        """Translate all texts."""
         parts = [(text, part) for text in plan.texts for part in text.parts]
-        answers = await self._run(plan, parts, self._options)
-        judged = await _apart(
-            plan,
-            lambda: [
-                (text, self._judge(text, part, answer, Way.FIRST))
-                for (text, part), answer in zip(parts, answers, strict=True)
-            ],
-        )
-        mended = await self._mend(plan, judged)
+        translated = await self._attempts.translated(plan, parts)
 
         def put_together() -> list[pb.Translation]:
-            done = iter(mended)
+            done = iter(translated)
             return [
                 self._translation(plan, text, [each for _ in text.parts for each in next(done)])
                 for text in plan.texts
             ]
 
-        made = await _apart(plan, put_together)
+        made = await apart(plan, put_together)
         self._call.count("target_tokens", sum(translation.target_tokens for translation in made))
         return made
 
@@ -120,12 +92,13 @@ class TextTranslator:
         """Yield the text of the only translation as soon as it is certain; then the whole of it."""
         (text,) = plan.texts
         language = self._model.target_language
+        writer = text.writer(language)
         done: list[TranslatedPart] = []
         reached = 0  # up to here, the text and its translation are sent
         window = StreamWindow(
             [(text, part) for part in text.parts],
             self._limits.stream_window,
-            submit=lambda some: self._submit(plan, some, self._options, stream=True),
+            submit=lambda some: self._attempts.submit(plan, some),
             wait_for_room=self._model.dispatcher.wait_for_room,
         )
         with window:
@@ -133,7 +106,7 @@ class TextTranslator:
                 source = part.span.of(text.text)
                 # What may be done again can't be shown before it is known that it need not be.
                 has_numbers = self._mends and any(map(str.isdigit, source))
-                held = bool(part.masked.kept) or has_numbers
+                held = bool(part.masked.kept or part.masked.in_capitals or has_numbers or writer)
                 grows = None if held else self._growing_text(source)
                 before = done[-1].text if done else None
                 if grows is not None:
@@ -142,29 +115,39 @@ class TextTranslator:
                 while isinstance(event := await window.next(number), NewToken):
                     if grows is not None and event.token != self._model.end:
                         yield grows.add(event.token)
-                (event,) = await self._aligned([part], [event])
-                judged = self._judge(text, part, event, Way.FIRST)
+                (event,) = await self._attempts.aligned([part], [event])
+                if error := responses.failure(event):
+                    raise error
                 if grows is not None and grows.sent:
-                    whole = self._as_it_is(part, event)
-                    done.append(replace(whole, text=grows.ended(whole.text)))
-                    yield done[-1].text[grows.sent :]
+                    whole = self._detokenizer.detokenize(part, event.hypotheses[0])
+                    shown = grows.ended(whole)
+                    fault = None if shown == whole else Fault.LOOP
+                    done.append(TranslatedPart(part, shown, event, fault=fault))
+                    yield shown[grows.sent :]
                     reached = part.span.end
-                else:
-                    (mended,) = await self._mend(plan, [(text, judged)])
-                    done += mended
-                    end = mended[-1].part.span.end if mended else reached
-                    yield join(
-                        text.text,
-                        [each.part for each in mended],
-                        [each.text for each in mended],
-                        Span(reached, end),
-                        before=before,
-                        language=language,
-                    ).text
-                    reached = end
-        before = done[-1].text if done else None
-        yield gap_between(text.text, reached, len(text.text), before, language)
-        made = await _apart(plan, lambda: self._translation(plan, text, done))
+                    continue
+                mended = await self._attempts.mended(plan, text, part, event)
+                done += mended
+                if writer:
+                    for each in mended:
+                        yield writer.add(each.part.span, each.text, each.tags)
+                    continue
+                end = mended[-1].part.span.end if mended else reached
+                yield join(
+                    text.text,
+                    [each.part for each in mended],
+                    [each.text for each in mended],
+                    Span(reached, end),
+                    before=before,
+                    language=language,
+                ).text
+                reached = end
+        if writer:
+            yield writer.end()
+        else:
+            before = done[-1].text if done else None
+            yield gap_between(text.text, reached, len(text.text), before, language)
+        made = await apart(plan, lambda: self._translation(plan, text, done))
         self._call.count("target_tokens", made.target_tokens)
         yield made
 
@@ -172,126 +155,47 @@ class TextTranslator:
         self, texts: Sequence[str], fields: Sequence[str]
     ) -> tuple[list[Text], tuple[int, ...]]:
         """Return the texts taken apart, and the tokens that their translations begin with."""
+        if self._markup is not None:
+            requests.check_tags(fields[0].partition("[")[0], texts, self._limits.max_tags)
+        read = [self._read(text, field) for text, field in zip(texts, fields, strict=True)]
         # Before anything that takes longer: splitting is far more work than tokenizing.
-        requests.check_tokens(
-            fields[0].partition("[")[0],
-            sum(map(len, self._model.source.encode_all(texts))),
-            self._limits.max_source_tokens,
-        )
-        prefix = self._model.target.encode(self._wire.target_prefix)
+        max_tokens = self._limits.max_source_tokens
+        if _MAX_LETTER_TOKENS * sum(len(text.text) for text in read) + len(read) > max_tokens:
+            tokens = sum(map(len, self._model.source.encode_all([text.text for text in read])))
+            requests.check_tokens(fields[0].partition("[")[0], tokens, max_tokens)
+        wanted = self._wire.target_prefix
+        prefix = self._model.target.encode(wanted) if wanted else ()
         planned: list[Text] = []
-        for text, field in zip(texts, fields, strict=True):
+        for text in read:
+            kept = text.document.kept if text.document else ()
+            terms = text.expected
             try:
-                parts = self._model.planner.plan(text, self._plan_options)
+                parts = self._model.planner.plan(text.text, self._plan_options, kept, terms)
             except OverlongError as error:
-                raise InvalidArgumentError(field, str(error), reason="SENTENCE_TOO_LONG") from None
+                raise InvalidArgumentError(
+                    text.field, str(error), reason="SENTENCE_TOO_LONG"
+                ) from None
             if prefix and len(parts) > 1:
                 raise InvalidArgumentError(
-                    "options.target_prefix", f"is for one sentence, and {field} has more"
+                    "options.target_prefix", f"is for one sentence, and {text.field} has more"
                 )
-            planned.append(Text(field, text, parts))
+            planned.append(replace(text, parts=parts))
         return planned, prefix
 
-    async def _run(
-        self, plan: Plan, parts: Sequence[tuple[Text, Part]], options: Options
-    ) -> list[Answer]:
-        if not parts:
-            return []
-        with await self._submit(plan, parts, options, stream=False) as work:
-            answers = await work.answers()
-        return await self._aligned([part for _, part in parts], answers)
-
-    async def _submit(
-        self, plan: Plan, parts: Sequence[tuple[Text, Part]], options: Options, *, stream: bool
-    ) -> Work:
-        # The prefix is what a text begins with, so not that of its later parts.
-        before = [None, *(text for text, _ in parts)]
-        sentences = [
-            Sentence(part.ids, () if text is earlier else plan.prefix, start=self._model.start)
-            for (text, part), earlier in zip(parts, before, strict=False)
-        ]
+    def _read(self, text: str, field: str) -> Text:
+        """Return a text with its markup and the terms in it, as the request asks for."""
+        if self._markup is None and self._glossary is None:
+            return Text(field, text)
         try:
-            return await self._engine.submit(sentences, options, stream=stream)
-        except SentenceError as error:
-            raise requests.wire_error(error, parts[0][0].field) from None
-
-    async def _aligned(self, parts: Sequence[Part], answers: Sequence[Answer]) -> list[Answer]:
-        return await with_alignments(self._engine, self._model, self._detokenizer, parts, answers)
-
-    def _judge(
-        self,
-        text: Text,
-        part: Part,
-        answer: Answer,
-        way: Way,
-        instead: TranslatedPart | None = None,
-    ) -> TranslatedPart | Retry:
-        if error := responses.failure(answer):
-            raise error
-        mender = Mender(
-            text.text,
-            self._model.planner,
-            self._model.examiner,
-            self._detokenizer,
-            keeps_numbers=self._plan_options.keep,
-            mends=self._mends,
-            limited=self._options.max_tokens is not None,
+            document = Document(text, self._markup)
+        except MalformedError as error:
+            raise InvalidArgumentError(field, str(error), reason="MALFORMED_MARKUP") from None
+        found = (
+            self._glossary.find(document.plain, self._model.target_language)
+            if self._glossary
+            else ()
         )
-        return mender.judge(part, answer, way, instead)
-
-    async def _mend(
-        self, plan: Plan, judged: Sequence[tuple[Text, TranslatedPart | Retry]]
-    ) -> list[list[TranslatedPart]]:
-        """Try again until nothing is left to try. The ways only lead on, so this ends."""
-        texts = [text for text, _ in judged]
-        slots: list[list[TranslatedPart | Retry]] = [[one] for _, one in judged]
-        while any(isinstance(one, Retry) for slot in slots for one in slot):
-            slots = await self._once_more(plan, texts, slots)
-        return [[one for one in slot if isinstance(one, TranslatedPart)] for slot in slots]
-
-    async def _once_more(
-        self,
-        plan: Plan,
-        texts: Sequence[Text],
-        slots: Sequence[Sequence[TranslatedPart | Retry]],
-    ) -> list[list[TranslatedPart | Retry]]:
-        """Try all that is to be tried: one request of the engine for each way."""
-        max_beam = self._model.dispatcher.engine.settings.max_beam
-        answers: dict[Way, Iterator[Answer]] = {}
-        for way in Way:
-            again = [
-                (text, part)
-                for text, slot in zip(texts, slots, strict=True)
-                for one in slot
-                if isinstance(one, Retry) and one.way is way
-                for part in one.parts
-            ]
-            options = options_for(way, self._options, max_beam)
-            answers[way] = iter(
-                await self._engine.until_there_is_room(partial(self._run, plan, again, options))
-            )
-
-        def judge(text: Text, one: TranslatedPart | Retry) -> Sequence[TranslatedPart | Retry]:
-            if isinstance(one, TranslatedPart):
-                return [one]
-            self._model.retried(one.reason)
-            return [
-                self._judge(text, part, next(answers[one.way]), one.way, one.instead)
-                for part in one.parts
-            ]
-
-        return await _apart(
-            plan,
-            lambda: [
-                [new for one in slot for new in judge(text, one)]
-                for text, slot in zip(texts, slots, strict=True)
-            ],
-        )
-
-    def _as_it_is(self, part: Part, answer: Answer) -> TranslatedPart:
-        return TranslatedPart(
-            part, self._detokenizer.detokenize(part, answer.hypotheses[0]), answer
-        )
+        return Text(field, document.plain, document=document, terms=found)
 
     def _growing_text(self, source: str) -> GrowingText:
         return GrowingText(
@@ -304,11 +208,9 @@ class TextTranslator:
     def _translation(
         self, plan: Plan, text: Text, done: Sequence[TranslatedPart]
     ) -> pb.Translation:
-        return responses.translation(
-            self._model, self._wire, self._detokenizer, plan.clock, text.text, done
+        made = responses.translation(
+            self._model, self._wire, self._detokenizer, plan.clock, text, done
         )
-
-
-async def _apart(plan: Plan, work: Callable[[], T]) -> T:
-    """Do work that grows with the letters of a plan, in a thread where they are many."""
-    return await offload.for_letters(plan.letters, work)
+        for warning in made.warnings:
+            self._model.warned(responses.code_of(warning))
+        return made

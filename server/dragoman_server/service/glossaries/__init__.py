@@ -1,0 +1,1 @@
+"""Glossaries that the server keeps for its clients."""

@@ -1,0 +1,1 @@
+"""Glossaries: terms that a client wants to be translated in its own way."""

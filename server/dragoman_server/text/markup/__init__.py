@@ -1,0 +1,1 @@
+"""Markup: taken out of a text before it is translated, and put back around the same words."""

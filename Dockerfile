@@ -31,6 +31,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY protos protos
 COPY cli cli
 COPY client client
+COPY documents documents
 COPY server server
 # Training and export are not copied, so their packages are not in this wheel; commands that would be
 # looked for in them must not be announced either.
@@ -88,12 +89,13 @@ ENV PATH=/opt/dragoman/bin:$PATH \
     DRAGOMAN_DEVICE=cuda \
     DRAGOMAN_CACHE_DIR=/var/cache/dragoman \
     DRAGOMAN_LISTEN=0.0.0.0:50051 \
+    DRAGOMAN_HTTP=0.0.0.0:8080 \
     DRAGOMAN_METRICS=0.0.0.0:9464 \
     DRAGOMAN_LOG_FORMAT=json
 # By number, so that Kubernetes can see that it is not root.
 USER 10001:10001
 WORKDIR /models
-EXPOSE 50051 9464
+EXPOSE 50051 8080 9464
 HEALTHCHECK --interval=30s --timeout=10s --start-period=5m --retries=3 CMD ["dragoman", "health"]
 ENTRYPOINT ["/usr/bin/tini", "--", "dragoman"]
 CMD ["serve"]
@@ -101,7 +103,7 @@ ARG REVISION=unknown
 ARG CREATED=""
 ARG GPU_BASE
 LABEL org.opencontainers.image.title="Dragoman" \
-      org.opencontainers.image.description="Translation over gRPC on GPUs" \
+      org.opencontainers.image.description="Translation over gRPC and HTTP on GPUs" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \
@@ -128,11 +130,12 @@ ENV PATH=/opt/dragoman/bin:$PATH \
     DRAGOMAN_BUNDLES=/models/en-pt \
     DRAGOMAN_CACHE_DIR=/var/cache/dragoman \
     DRAGOMAN_LISTEN=0.0.0.0:50051 \
+    DRAGOMAN_HTTP=0.0.0.0:8080 \
     DRAGOMAN_METRICS=0.0.0.0:9464 \
     DRAGOMAN_LOG_FORMAT=json
 USER 10001:10001
 WORKDIR /models
-EXPOSE 50051 9464
+EXPOSE 50051 8080 9464
 HEALTHCHECK --interval=30s --timeout=10s --start-period=5m --retries=3 CMD ["dragoman", "health"]
 ENTRYPOINT ["/usr/bin/tini", "--", "dragoman"]
 CMD ["serve"]

@@ -104,7 +104,7 @@ bench-real: $(VENV)/.peers
 
 ## bench-parts: training beside a plain loop, the engine and its graphs beside the machine's limits
 bench-parts: $(VENV)/.peers
-	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/learning/training_speed.py
 	$(BIN)/python benchmarks/graphs.py
 	$(BIN)/python benchmarks/engine.py
 

@@ -157,6 +157,9 @@ def latency(
         if rate > most:
             best, most = setting, rate
     assert best is not None
+    with ours(subject, directory) as process:
+        our_most = capacity(process, subject, wanted.seconds / 4)
+    print(f"our server: {our_most:.1f} sentences/s, {our_most / most:.2f} of that", flush=True)
     rate = LOAD * most
     both: dict[str, list[Statistics]] = {"dragoman": [], "ctranslate2": []}
     for number in range(wanted.rounds):
@@ -171,6 +174,7 @@ def latency(
         "subject": subject.name,
         "ctranslate2_setting": best.name,
         "ctranslate2_capacity": most,
+        "our_capacity": our_most,
         "rate": rate,
     }
     for name, runs in both.items():

@@ -41,13 +41,15 @@ def parameters() -> dict[str, Any]:
 def kind_of(field: Any) -> str:
     """Return the type of a field of the wire, in words."""
     if field.enum_type is not None:
-        values = [value.name.removeprefix("OVERLONG_POLICY_") for value in field.enum_type.values]
-        return " or ".join(f"`{name.lower()}`" for name in values if name != "UNSPECIFIED")
-    if field.message_type is not None:
-        return f"`{field.message_type.name}`"
-    name = {1: "double", 2: "float", 4: "uint64", 8: "bool", 9: "string", 13: "uint32"}[field.type]
+        first, *others = [value.name for value in field.enum_type.values]
+        prefix = first.removesuffix("UNSPECIFIED")
+        return " or ".join(f"`{name.removeprefix(prefix).lower()}`" for name in others)
     is_many = getattr(field, "is_repeated", None)
-    if is_many if is_many is not None else field.label == field.LABEL_REPEATED:
+    is_many = is_many if is_many is not None else field.label == field.LABEL_REPEATED
+    if field.message_type is not None:
+        return f"{'list of ' if is_many else ''}`{field.message_type.name}`"
+    name = {1: "double", 2: "float", 4: "uint64", 8: "bool", 9: "string", 13: "uint32"}[field.type]
+    if is_many:
         return f"list of {KINDS[name]}s"
     return KINDS[name]
 

@@ -16,6 +16,9 @@ fi
 if [[ -z ${DRAGOMAN_METRICS+set} ]] && is_taken 127.0.0.1:9464; then
   export DRAGOMAN_METRICS=127.0.0.1:0 # any that is free; the server says which
 fi
+if [[ -z ${DRAGOMAN_HTTP+set} ]] && is_taken 127.0.0.1:8080; then
+  export DRAGOMAN_HTTP=127.0.0.1:0
+fi
 # The demonstration asks the server that is started here, in its own languages.
 unset DRAGOMAN_ADDRESS DRAGOMAN_KEY DRAGOMAN_TLS DRAGOMAN_ROOT_CERTIFICATES \
   DRAGOMAN_MODEL DRAGOMAN_SOURCE_LANGUAGE DRAGOMAN_TARGET_LANGUAGE
@@ -31,10 +34,11 @@ server=$!
 exec 3<"$pipe/printed"
 
 # Another server might answer at this address, so only what this one prints says that it is ready.
-address=''
+address='' page=''
 while IFS= read -r -u 3 ${address:+-t 0.2} line; do
   printf '%s\n' "$line"
   if [[ $line =~ ^\ +gRPC\ +([^ ]+) ]]; then address=${BASH_REMATCH[1]}; fi
+  if [[ $line =~ ^\ +page\ +([^ ]+) ]]; then page=${BASH_REMATCH[1]}; fi
 done
 if [[ -z $address ]]; then
   wait $server || { code=$?; server=''; exit $code; } # it has said why
@@ -53,6 +57,7 @@ say 'translate --stream "I forgot my keys at the office, so I had to wait in the
 say 'score "Good morning." "Bom dia." "Boa noite."'
 "$bin/dragoman" score "Good morning." "Bom dia." "Boa noite."
 
+if [[ $page ]]; then printf '\nTo translate in a browser, open %s\n' "$page"; fi
 printf '\nThe server goes on at %s until you press Ctrl-C. In another terminal, in this directory:\n\n' "$address"
 printf '  . %s/activate\n' "$bin"
 if [[ $address != 127.0.0.1:50051 ]]; then printf '  export DRAGOMAN_ADDRESS=%s\n' "$address"; fi
@@ -60,6 +65,7 @@ cat <<'EOF'
   dragoman translate "How much does this shirt cost?"
   echo "Thank you for everything." | dragoman translate
   python examples/sync.py
-
 EOF
+if [[ $page ]]; then printf '  curl %stranslate -d q="Good night." -d source=en -d target=pt\n' "$page"; fi
+printf '\n'
 wait $server

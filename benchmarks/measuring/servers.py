@@ -78,7 +78,17 @@ def dragoman_server(
 
     ``command`` is what plays ``dragoman``, ``variables`` are added to its environment.
     """
-    arguments = [*command, "serve", str(bundle), "--listen", "127.0.0.1:0", "--metrics", ""]
+    arguments = [
+        *command,
+        "serve",
+        str(bundle),
+        "--listen",
+        "127.0.0.1:0",
+        "--http",
+        "",
+        "--metrics",
+        "",
+    ]
     with _started([*arguments, *flags], log, variables) as process:
         yield process
 

@@ -167,7 +167,7 @@ def simulated(pace: Pace, workers: int, rows: int, log: Path) -> Iterator[Simula
         port = free.getsockname()[1]
     flags = ["--workers", str(workers), "--threads", "1", "--no-pin", "--no-share-weights"]
     flags += ["--rows", str(workers * rows), "--max-beam", "1", "--stall", "600"]
-    flags += ["--metrics", f"127.0.0.1:{port}", "--log-level", "warning"]
+    flags += ["--http", "", "--metrics", f"127.0.0.1:{port}", "--log-level", "warning"]
     # Calls take many times as long as they would.
     flags += ["--max-deadline", str(PATIENCE), "--connection-age", str(10 * PATIENCE)]
     variables = {**pace.environment, "OMP_NUM_THREADS": "1"}

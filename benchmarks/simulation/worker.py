@@ -76,6 +76,7 @@ def open_lane(opening: Opening, channel: Channel) -> tuple[Lane, Opened]:
     graphs.pace = Pace.of_environment()
     graphs.dilated = Dilated(graphs.pace.dilation)
     worker._HELD_SECONDS *= graphs.pace.dilation
+    worker._TURN_SECONDS *= graphs.pace.dilation
     lane = Lane(graphs, opening.lane)
     return lane, Opened(0.0, False, graphs.buffer_bytes + lane.rows.bytes)
 

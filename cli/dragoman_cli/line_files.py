@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -101,22 +102,13 @@ class ResumableOutput:
         with self._naming_it():
             self._file = self._partial.open("ab", buffering=0)
             try:
-                self._lock()
+                lock(self._file, self._path)
                 self._begin(made_from, resume=resume, overwrite=overwrite)
             except BaseException:
                 self._file.close()
                 raise
         self._buffer: list[bytes] = []
         self._written = 0
-
-    def _lock(self) -> None:
-        """Keep other runs away from the file, for as long as it is open."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConfigurationError(f"{self._path}: another run is writing it") from None
-        except OSError:  # a file system without locks
-            pass
 
     def _begin(self, made_from: dict[str, str], *, resume: bool, overwrite: bool) -> None:
         lines = 0 if overwrite else _count_lines(self._partial)
@@ -235,6 +227,16 @@ class ResumableOutput:
         if self._failures.exists():
             numbers = {int(line) for line in self._failures.read_text().split()}
             self.failed = sum(number <= self.done for number in numbers)
+
+
+def lock(file: FileIO, output: Path) -> None:
+    """Keep other runs away from a file, for as long as it is open."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigurationError(f"{output}: another run is writing it") from None
+    except OSError:  # a file system without locks
+        pass
 
 
 def check_distinct(source: Path, output: Path | None) -> None:

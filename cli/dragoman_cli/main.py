@@ -94,7 +94,10 @@ def _message(error: object) -> str:
     message, context = str(error.format_message()), getattr(error, "ctx", None)
     if context is None:
         return message
-    return f"{message.rstrip('.')}; see '{context.command_path} --help'"
+    where = f"'{context.command_path} --help'"
+    return (
+        f"{message} See {where}" if message.endswith("?") else f"{message.rstrip('.')}; see {where}"
+    )
 
 
 def _help_of(error: object) -> str:

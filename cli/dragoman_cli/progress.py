@@ -20,26 +20,19 @@ def progress(file: Path | None, done: int, *, is_written: bool) -> Iterator[Watc
     if not sys.stderr.isatty() or not _is_shown(file, is_written):
         yield lambda number, failed: None
         return
+    from rich import progress as parts
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     columns = (
-        TextColumn("translating"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} lines/s{task.fields[failed]}"),
-        TimeElapsedColumn(),
-        *((TextColumn("left"), TimeRemainingColumn()) if file else ()),
+        parts.TextColumn("translating"),
+        parts.BarColumn(),
+        parts.MofNCompleteColumn(),
+        parts.TextColumn("{task.fields[rate]} lines/s{task.fields[failed]}"),
+        parts.TimeElapsedColumn(),
+        *((parts.TextColumn("left"), parts.TimeRemainingColumn()) if file else ()),
     )
     total = _count_lines(file) if file else None
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with parts.Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total, completed=done, rate="…", failed="")
 
         def watch(number: int, failed: int) -> None:
@@ -52,6 +45,28 @@ def progress(file: Path | None, done: int, *, is_written: bool) -> Iterator[Watc
             )
 
         yield watch
+
+
+@contextmanager
+def document_progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar of the texts of a document, where somebody watches."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich import progress as parts
+    from rich.console import Console
+
+    columns = (
+        parts.TextColumn("{task.description}", markup=False),
+        parts.BarColumn(),
+        parts.MofNCompleteColumn(),
+        parts.TimeElapsedColumn(),
+        parts.TextColumn("left"),
+        parts.TimeRemainingColumn(),
+    )
+    with parts.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda done: bar.update(task, completed=done)
 
 
 def _is_shown(file: Path | None, is_written: bool) -> bool:

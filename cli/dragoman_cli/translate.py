@@ -1,4 +1,4 @@
-"""``dragoman translate``: a filter from lines to lines, and texts from the command line."""
+"""``dragoman translate``: a filter from lines to lines, texts from the command line, documents."""
 
 import sys
 from collections import deque
@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman_cli.documents.arguments import documents_among, hint
+from dragoman_cli.documents.segments import concerns_all
 from dragoman_cli.endpoint_options import ModelOptions, ServerOptions
 from dragoman_cli.grouped_options import grouped
 from dragoman_cli.line_files import (
@@ -25,12 +27,7 @@ from dragoman_cli.progress import Watch, progress
 from dragoman_cli.rendering import Render, Result, as_json, as_line, with_alternatives
 from dragoman_cli.translation_options import TranslationOptions
 from dragoman_client._client import Client
-from dragoman_client._errors import (
-    CallError,
-    ConfigurationError,
-    InvalidRequestError,
-    ServerError,
-)
+from dragoman_client._errors import CallError, ConfigurationError
 
 SOME_FAILED = 5
 """Exit code where some lines have no translation."""
@@ -44,7 +41,7 @@ def translate(
         list[str] | None,
         typer.Argument(
             metavar="TEXT",
-            help="Texts to translate; without any, the lines of standard input.",
+            help="Texts to translate, or documents; without any, the lines of standard input.",
         ),
     ] = None,
     file: Annotated[
@@ -55,14 +52,15 @@ def translate(
         typer.Option(
             "--output",
             "-o",
-            help="File to write the translations to, in place of standard output. It has its name "
-            "when it is complete.",
+            help="File to write the translations to, in place of standard output. It gets this "
+            "name once it is complete. Of documents: a file or a folder, in place of files beside "
+            "them.",
         ),
     ] = None,
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on where a run with the same --file and --output was cut off."
+            "--resume", help="Go on where a run with the same files and --output was cut off."
         ),
     ] = False,
     overwrite: Annotated[
@@ -72,6 +70,32 @@ def translate(
             help="Begin anew, and replace what --output or a run that was cut off has written.",
         ),
     ] = False,
+    bilingual: Annotated[
+        Path | None,
+        typer.Option(
+            "--bilingual",
+            help="File to write the segments of documents to, beside their translations: .xlf or "
+            ".tmx.",
+            metavar="FILE",
+        ),
+    ] = None,
+    memory: Annotated[
+        Path | None,
+        typer.Option(
+            "--memory",
+            help="Translation memory whose segments are used as they are, in documents: a .tmx "
+            "file, as --bilingual writes it.",
+            metavar="FILE",
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            help="Column of csv and tsv files to translate, by its name or number; all columns of "
+            "text by default. May be repeated.",
+        ),
+    ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Show each translation while it grows.")
     ] = False,
@@ -83,7 +107,10 @@ def translate(
     which: ModelOptions,
     server: ServerOptions,
 ) -> None:
-    """Translate with a server: texts, standard input, or a file, line by line.
+    """Translate with a server: texts, documents, standard input, or a file, line by line.
+
+    A document is an argument that names a file of a known format, as report.docx; its translation
+    is written beside it, as report.pt.docx. A folder is written with a slash at its end.
 
     A line stays a line, and an empty one empty. A file is translated with many lines under way, by
     all servers that --address names. Its translations are kept beside --output while it runs, so
@@ -99,17 +126,29 @@ def translate(
 
       dragoman translate --file book.en --output book.pt --resume
 
+      dragoman translate report.docx site/ --output translated/
+
     Exit codes: 0, everything is translated; 1, a file can't be read or written; 2, something
     asked for is wrong; 3, no server, or it is full: try later; 4, the server failed; 5, some lines
-    failed, and are empty; 130, Ctrl-C; 141, who read the output has gone.
+    failed, and are empty, or some of a document is as it was; 130, Ctrl-C; 141, the reader of the
+    output has closed it.
     """
+    documents = documents_among(texts or [])
+    if documents:
+        if file or stream or json or how.alternatives or how.markup:
+            raise ConfigurationError(
+                "documents are translated without --file, --stream, --json, --alternatives and "
+                "--markup"
+            )
+    elif bilingual or column or memory:
+        raise ConfigurationError("--bilingual, --memory and --column are for documents: name one")
     if texts and file:
         raise ConfigurationError("texts and --file are both given: choose one")
     if resume and overwrite:
         raise ConfigurationError("--resume and --overwrite are both given: choose one")
-    if resume and not (file and output):
+    if resume and not documents and not (file and output):
         raise ConfigurationError("--resume needs --file and --output")
-    if overwrite and not output:
+    if overwrite and not documents and not output:
         raise ConfigurationError("--overwrite needs --output")
     if stream and (file or output or json):
         raise ConfigurationError("--stream is for the terminal: without --file, --output, --json")
@@ -121,6 +160,24 @@ def translate(
         check_distinct(file, output)
     asked = {**which.asked(), "options": how.options(as_json=json)}
     render = as_json if json else with_alternatives if how.alternatives else as_line
+    if documents:
+        from dragoman_cli.documents.run import DocumentOptions, DocumentRun
+
+        options = DocumentOptions(
+            output=output,
+            resume=resume,
+            overwrite=overwrite,
+            bilingual=bilingual,
+            memory=memory,
+            columns=tuple(column or ()),
+        )
+        with server.connected() as client:
+            if not DocumentRun(client, asked, options).translate(documents):
+                raise typer.Exit(SOME_FAILED)
+        return
+    for text in texts or []:
+        if said := hint(text):
+            typer.echo(f"dragoman: {said}", err=True)
     with server.connected() as client:
         if stream:
             _stream(client, texts, asked)
@@ -189,7 +246,7 @@ class _Run:
         for number, result in enumerate(results, start=sink.done + 1):
             end = next(ends)
             if isinstance(result, CallError):
-                if _concerns_all(result):
+                if concerns_all(result):
                     raise self.client._explain(result, address=0)
                 sink.fail(number)
                 typer.echo(f"dragoman: line {number}: {result}", err=True)
@@ -216,6 +273,8 @@ def _one_by_one(client: Client, texts: list[str], asked: dict[str, Any]) -> Iter
         try:
             yield client.translate(text, **asked)
         except CallError as error:
+            if concerns_all(error):  # and says already what to do about it
+                raise
             yield error
 
 
@@ -232,10 +291,3 @@ def _standard_input() -> Iterator[str]:
     if sys.stdin is None:
         raise ConfigurationError("standard input is closed: give texts, or --file")
     return read_lines(descriptor_lines(sys.stdin.fileno()), "standard input")
-
-
-def _concerns_all(error: CallError) -> bool:
-    """Whether every other line would fail with the same error."""
-    if isinstance(error, InvalidRequestError):
-        return not error.field.startswith("text")
-    return not isinstance(error, ServerError)

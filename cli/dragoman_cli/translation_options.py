@@ -4,12 +4,14 @@ there."""
 import re
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dragoman_client._errors import ConfigurationError
 from dragoman_client._field_docs import field_docs
+from dragoman_client._glossaries import read_glossary
 from dragoman_client._options import Options, Sampling
 
 _HOW, _MORE = "How to translate", "What else to return, with --json"
@@ -41,6 +43,19 @@ class Overlong(StrEnum):
 
     SPLIT = "split"
     ERROR = "error"
+
+
+class Markup(StrEnum):
+    """How texts are marked up."""
+
+    NONE = "none"
+    HTML = "html"
+    XML = "xml"
+
+
+def _tags(option: str) -> Any:
+    """Return a flag for names of elements."""
+    return _option(option, also="May be repeated.", metavar="NAME")
 
 
 @dataclass(frozen=True)
@@ -84,6 +99,26 @@ class TranslationOptions:
     keep_untranslatable: Annotated[bool | None, _switch("keep_untranslatable")] = None
     mend: Annotated[bool | None, _switch("mend")] = None
     replace_unknown: Annotated[bool | None, _switch("replace_unknown")] = None
+    recase: Annotated[bool | None, _switch("recase")] = None
+    markup: Annotated[Markup | None, _option("markup")] = None
+    ignore_tags: Annotated[list[str] | None, _tags("ignore_tags")] = None
+    splitting_tags: Annotated[list[str] | None, _tags("splitting_tags")] = None
+    inline_tags: Annotated[list[str] | None, _tags("inline_tags")] = None
+    outline: Annotated[bool | None, _switch("outline")] = None
+    translate_attributes: Annotated[bool, _option("translate_attributes")] = False
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            "--glossary",
+            help="File of terms: in each line a term, a tab, and what is to stand for it in the "
+            "translation. A term without that stays as it is.",
+            rich_help_panel=_HOW,
+            metavar="FILE.tsv",
+        ),
+    ] = None
+    glossary_name: Annotated[str | None, _option("glossary_name")] = None
+    glossary_case_sensitive: Annotated[bool, _option("glossary_case_sensitive")] = False
+    glossary_plurals: Annotated[bool, _option("glossary_plurals")] = False
     token_scores: Annotated[bool, _option("token_scores", panel=_MORE)] = False
     alignment: Annotated[bool, _option("alignment", panel=_MORE)] = False
     timing: Annotated[bool, _option("timing", panel=_MORE)] = False
@@ -97,7 +132,10 @@ class TranslationOptions:
         drawn = {each.name: given.pop(each.name) for each in fields(Sampling)}
         sampling = {name: value for name, value in drawn.items() if value is not None}
         given["sampling"] = Sampling(**sampling) if sampling else None
-        given["suppressed_pieces"] = self.suppressed_pieces or ()
+        for name in ("suppressed_pieces", "ignore_tags", "splitting_tags", "inline_tags"):
+            given[name] = given[name] or ()
+        given["glossary"] = read_glossary(self.glossary) if self.glossary else {}
+        given["markup"] = self.markup.value if self.markup else None
         given["overlong"] = self.overlong.value if self.overlong else None
-        given["beam_size"] = self.beam_size or self.alternatives
+        given["beam_size"] = self.alternatives if self.beam_size is None else self.beam_size
         return Options(**given)

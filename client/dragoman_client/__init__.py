@@ -29,10 +29,12 @@ if typing.TYPE_CHECKING:
         TimedOutError,
         UnavailableError,
     )
+    from dragoman_client._glossaries import Glossary, read_glossary
     from dragoman_client._options import Options, Sampling
     from dragoman_client._results import (
         Alignment,
         Alternative,
+        DetectedLanguage,
         FinishReason,
         Model,
         Score,
@@ -40,6 +42,8 @@ if typing.TYPE_CHECKING:
         Timing,
         Token,
         Translation,
+        TranslationWarning,
+        WarningCode,
     )
     from dragoman_client._retries import Retries
 
@@ -53,8 +57,10 @@ __all__ = [
     "CancelledError",
     "Client",
     "ConfigurationError",
+    "DetectedLanguage",
     "DragomanError",
     "FinishReason",
+    "Glossary",
     "InvalidRequestError",
     "Model",
     "ModelRefusedError",
@@ -72,7 +78,10 @@ __all__ = [
     "Timing",
     "Token",
     "Translation",
+    "TranslationWarning",
     "UnavailableError",
+    "WarningCode",
+    "read_glossary",
 ]
 
 _MODULES = (
@@ -80,6 +89,7 @@ _MODULES = (
     "_async_client",
     "_connection",
     "_errors",
+    "_glossaries",
     "_options",
     "_results",
     "_retries",

@@ -1,21 +1,30 @@
 """The client for programs with an event loop. It mirrors ``_client``, which a test checks."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from types import TracebackType
 from typing import TypeVar
 
 import grpc
 
 from dragoman.v1 import translation_pb2 as pb
-from dragoman_client import _results
+from dragoman_client import _glossaries, _results
 from dragoman_client._base import Attempt, ClientBase
 from dragoman_client._bulk.tasks import AsyncMany
 from dragoman_client._connection import TLS, open_async_channels
 from dragoman_client._errors import CallError
+from dragoman_client._glossaries import Glossary
 from dragoman_client._messages import RequestBuilder, check_many
 from dragoman_client._options import Options
-from dragoman_client._results import Model, Score, Translation
+from dragoman_client._results import DetectedLanguage, Model, Score, Translation
 from dragoman_client._retries import Retries
 from dragoman_client._statuses import from_rpc_error
 from dragoman_client._types import checked_timeout, require_text, wrong_type
@@ -173,12 +182,62 @@ class AsyncClient(ClientBase[grpc.aio.Channel]):
         )
         return [_results.score(message) for message in response.scores]
 
+    async def detect(self, text: str, *, timeout: float | None = None) -> list[DetectedLanguage]:
+        """Return the languages that a text may be in, of those that the server translates from.
+
+        The most likely comes first. ``source_language="auto"`` translates from it right away.
+        """
+        require_text("text", text)
+        request = pb.DetectRequest(texts=[text])
+        response: pb.DetectResponse = await self._call(
+            lambda stub, **more: stub.Detect(request, **more), timeout
+        )
+        return [_results.detected(message) for message in response.detections[0].languages]
+
     async def models(self, *, timeout: float | None = None) -> list[Model]:
         """Return the models that a server has loaded."""
         response: pb.ListModelsResponse = await self._call(
             lambda stub, **more: stub.ListModels(pb.ListModelsRequest(), **more), timeout
         )
         return [_results.model(message) for message in response.models]
+
+    async def create_glossary(
+        self,
+        name: str,
+        entries: Mapping[str, str],
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
+        timeout: float | None = None,
+    ) -> Glossary:
+        """Have a server keep a glossary, for ``Options.glossary_name``."""
+        request = _glossaries.create_request(name, entries, source_language, target_language)
+        response: pb.CreateGlossaryResponse = await self._call(
+            lambda stub, **more: stub.CreateGlossary(request, **more), timeout
+        )
+        return _glossaries.glossary(response.glossary)
+
+    async def glossaries(self, *, timeout: float | None = None) -> list[Glossary]:
+        """Return the glossaries that a server keeps for this key, without their terms."""
+        response: pb.ListGlossariesResponse = await self._call(
+            lambda stub, **more: stub.ListGlossaries(pb.ListGlossariesRequest(), **more), timeout
+        )
+        return [_glossaries.glossary(message) for message in response.glossaries]
+
+    async def glossary(self, name: str, *, timeout: float | None = None) -> Glossary:
+        """Return a glossary that a server keeps, with its terms."""
+        require_text("name", name)
+        request = pb.GetGlossaryRequest(name=name)
+        response: pb.GetGlossaryResponse = await self._call(
+            lambda stub, **more: stub.GetGlossary(request, **more), timeout
+        )
+        return _glossaries.glossary(response.glossary)
+
+    async def delete_glossary(self, name: str, *, timeout: float | None = None) -> None:
+        """Remove a glossary that a server keeps."""
+        require_text("name", name)
+        request = pb.DeleteGlossaryRequest(name=name)
+        await self._call(lambda stub, **more: stub.DeleteGlossary(request, **more), timeout)
 
     async def health(self, *, timeout: float | None = None) -> bool:
         """Ask whether a server takes requests. Raises where none can be reached."""

@@ -107,8 +107,10 @@ def _why_unreachable(address: str, tls: TLS | None) -> tuple[str, str]:
     host = host.removeprefix("[").removesuffix("]")
     if address.startswith(_SCHEMES):
         return NO_SERVER, f"no server answers at {address}"
-    if not host or not port.isdecimal():
+    if not host:
         return NO_SERVER, f"no server answers at {address}, which has no port"
+    if not port.isdecimal() or int(port) not in range(1, 1 << 16):
+        return NO_SERVER, f"no server answers at {address}, whose port is no number up to 65535"
     try:
         with socket.create_connection((host, int(port)), _PROBE_SECONDS) as connection:
             if tls is None:

@@ -1,12 +1,13 @@
 """Options of a call: how to translate, and what else to return."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_client._errors import ConfigurationError
 from dragoman_client._field_docs import documented
+from dragoman_client._glossaries import checked_entries
 from dragoman_client._types import (
     require,
     require_number,
@@ -15,6 +16,14 @@ from dragoman_client._types import (
     wrong_type,
 )
 
+Markup = Literal["none", "html", "xml"]
+_MARKUP: dict[str, pb.Markup] = {
+    "none": pb.MARKUP_NONE,
+    "html": pb.MARKUP_HTML,
+    "xml": pb.MARKUP_XML,
+}
+_LISTS = ("suppressed_pieces", "ignore_tags", "splitting_tags", "inline_tags")
+"""Options that are lists of text."""
 OverlongPolicy = Literal["split", "error"]
 _OVERLONG: dict[str, pb.OverlongPolicy] = {
     "split": pb.OVERLONG_POLICY_SPLIT,
@@ -37,6 +46,12 @@ _KINDS: dict[str, Kind] = {
     "keep_untranslatable": bool,
     "mend": bool,
     "replace_unknown": bool,
+    "recase": bool,
+    "outline": bool,
+    "translate_attributes": bool,
+    "glossary_name": str,
+    "glossary_case_sensitive": bool,
+    "glossary_plurals": bool,
     "token_scores": bool,
     "alignment": bool,
     "timing": bool,
@@ -92,8 +107,8 @@ class Options:
     min_tokens: int | None = None
     """Least tokens of each translated sentence, its end token not counted; 0 by default."""
     max_tokens: int | None = None
-    """Most tokens of each translated sentence, its end token included; twice those of the source,
-    and 10, by default."""
+    """Most tokens of each translated sentence, its end token included; by default 10 more than
+    twice those of the source."""
     overlong: OverlongPolicy | None = None
     """What to do with a sentence that is longer than the model takes: "split" it after a clause or
     at a space, which is the default, or refuse the request with an "error"."""
@@ -109,6 +124,35 @@ class Options:
     replace_unknown: bool | None = None
     """Whether the source word that an unknown token was made from takes its place, as by default;
     otherwise unknown tokens are left out."""
+    recase: bool | None = None
+    """Whether a sentence in capitals or in Title Case is translated as if it were written in small
+    letters, as by default, and the translation of capitals is in capitals; otherwise the model is
+    given the letters as they are."""
+    markup: Markup | None = None
+    """How texts are marked up: "html", "xml", or "none", which is the default. Tags are put back
+    around the words that they stood around."""
+    ignore_tags: Sequence[str] = ()
+    """Names of elements that stay as they are, with ``markup``."""
+    splitting_tags: Sequence[str] = ()
+    """Names of elements that sentences end at, beside those that are known to be blocks."""
+    inline_tags: Sequence[str] = ()
+    """Names of elements that sentences do not end at."""
+    outline: bool | None = None
+    """Whether blocks are found by the list of HTML's elements, and in XML by where text stands, as
+    by default; otherwise sentences end at ``splitting_tags`` only."""
+    translate_attributes: bool = False
+    """Whether to translate alt, aria-label, placeholder and title too: the attributes that people
+    read."""
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    """Terms with what is to stand for each in the translation; an empty text leaves a term as it
+    is. ``read_glossary`` reads them from a file."""
+    glossary_name: str | None = None
+    """Name of a glossary that the server keeps; terms of ``glossary`` go before its own."""
+    glossary_case_sensitive: bool = False
+    """Whether terms are found in exactly their letters; otherwise capitals make no difference."""
+    glossary_plurals: bool = False
+    """Whether the plural of a term in -s or -es is found too, and what stands for it is made
+    plural."""
     token_scores: bool = False
     """Whether to return each token with its log-probability too."""
     alignment: bool = False
@@ -119,12 +163,15 @@ class Options:
     def __post_init__(self) -> None:
         if self.sampling is not None:
             require("sampling", self.sampling, Sampling, "give Sampling(temperature=…)")
-        if isinstance(self.suppressed_pieces, str) or not isinstance(
-            self.suppressed_pieces, Sequence
-        ):
-            raise wrong_type("suppressed_pieces", self.suppressed_pieces, "a list of str")
-        for number, piece in enumerate(self.suppressed_pieces):
-            require_text(f"suppressed_pieces[{number}]", piece)
+        for name in _LISTS:
+            values = getattr(self, name)
+            if isinstance(values, str) or not isinstance(values, Sequence):
+                raise wrong_type(name, values, "a list of str")
+            for number, value in enumerate(values):
+                require_text(f"{name}[{number}]", value)
+        checked_entries("glossary", self.glossary)
+        if self.markup is not None and self.markup not in _MARKUP:
+            raise ConfigurationError(f"markup is {self.markup!r}: it must be none, html or xml")
         if self.overlong is not None and self.overlong not in _OVERLONG:
             raise ConfigurationError(f"overlong is {self.overlong!r}: it must be split or error")
         _check(self, _KINDS)
@@ -132,7 +179,7 @@ class Options:
 
     def to_message(self) -> pb.Options:
         """Return the message. Raises ``ConfigurationError`` for what the wire can't carry."""
-        message = pb.Options(suppressed_pieces=self.suppressed_pieces)
+        message = pb.Options(**{name: getattr(self, name) for name in _LISTS})
         for name in _KINDS:
             _set(message, name, getattr(self, name))
         if self.sampling is not None:
@@ -141,6 +188,10 @@ class Options:
                 _set(message.sampling, name, getattr(self.sampling, name))
         if self.overlong is not None:
             message.overlong = _OVERLONG[self.overlong]
+        if self.markup is not None:
+            message.markup = _MARKUP[self.markup]
+        for term, target in self.glossary.items():
+            message.glossary.add(source=term, target=target)
         return message
 
 

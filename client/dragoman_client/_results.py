@@ -109,6 +109,45 @@ class Timing:
     """Seconds of ``first_token`` that the encoder took."""
 
 
+class WarningCode(Enum):
+    """What may be wrong with a translation."""
+
+    EMPTY = "empty"
+    """The model wrote nothing, and the source stands in place of the translation."""
+    LOOP = "loop"
+    """The translation repeated itself, and was cut off there."""
+    NUMBERS = "numbers"
+    """The translation has other numbers than its source."""
+    GLOSSARY = "glossary"
+    """A term of the glossary does not stand in the translation as it was asked for."""
+    OTHER = "other"
+    """Something that this version of the SDK does not know."""
+
+
+@documented
+@dataclass(frozen=True)
+class TranslationWarning:
+    """Something that may be wrong with a translation, and could not be mended."""
+
+    code: WarningCode
+    """What may be wrong."""
+    segment: int
+    """Number of the sentence in ``Translation.segments``."""
+    entry: int | None = None
+    """Number of the term in ``Options.glossary``, where it is about one."""
+
+
+@documented
+@dataclass(frozen=True)
+class DetectedLanguage:
+    """A language that a text may be in."""
+
+    language: str
+    """Tag of the language, as ``Model.source_languages`` has it."""
+    confidence: float
+    """How sure the server is, from 0 to 1; 0 where the text has no letters."""
+
+
 @documented
 @dataclass(frozen=True)
 class Translation:
@@ -130,6 +169,10 @@ class Translation:
     """Sentences of the text in their order; what is between them is as it was."""
     timing: Timing | None = None
     """Where the time of the call went; with ``Options.timing``."""
+    detected_language: DetectedLanguage | None = None
+    """Language that the text was taken to be in; where ``source_language`` was "auto"."""
+    warnings: tuple[TranslationWarning, ...] = ()
+    """What may be wrong with the translation, and could not be mended."""
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -194,6 +237,12 @@ _FINISH = {
     pb.FINISH_REASON_END: FinishReason.END,
     pb.FINISH_REASON_UNSPECIFIED: FinishReason.END,
 }
+_WARNINGS = {
+    pb.WARNING_CODE_EMPTY: WarningCode.EMPTY,
+    pb.WARNING_CODE_LOOP: WarningCode.LOOP,
+    pb.WARNING_CODE_NUMBERS: WarningCode.NUMBERS,
+    pb.WARNING_CODE_GLOSSARY: WarningCode.GLOSSARY,
+}
 
 
 def translation(message: pb.Translation) -> Translation:
@@ -206,7 +255,15 @@ def translation(message: pb.Translation) -> Translation:
         model=message.model,
         segments=tuple(_segment(segment) for segment in message.segments),
         timing=_timing(message.timing) if message.HasField("timing") else None,
+        detected_language=detected(message.detected_language)
+        if message.HasField("detected_language")
+        else None,
+        warnings=tuple(map(_warning, message.warnings)),
     )
+
+
+def detected(message: pb.DetectedLanguage) -> DetectedLanguage:
+    return DetectedLanguage(message.language, message.confidence)
 
 
 def score(message: pb.SentenceScore) -> Score:
@@ -244,6 +301,14 @@ def _segment(message: pb.Segment) -> Segment:
             Alternative(a.text, a.score, a.log_prob, _finish(a.finish_reason))
             for a in message.alternatives
         ),
+    )
+
+
+def _warning(message: pb.TranslationWarning) -> TranslationWarning:
+    return TranslationWarning(
+        _WARNINGS.get(message.code, WarningCode.OTHER),
+        message.segment,
+        message.entry if message.HasField("entry") else None,
     )
 
 

@@ -230,8 +230,9 @@ def errors() -> list[Any]:
             "Translated again, by what was wrong",
             "reqps",
             "Sentences whose first translation was empty, repeated itself, had other numbers, or "
-            "lost what was to be kept.",
+            "lost what was to be kept; and what was still wrong in the end.",
             Query(f"{total('reason', 'retried_sentences_total', MODEL)} > 0", "{{reason}}"),
+            Query(f"{total('code', 'warnings_total', MODEL)} > 0", "still: {{code}}"),
         ),
         graph(
             "Heartbeat of the engines",

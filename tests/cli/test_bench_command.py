@@ -218,7 +218,11 @@ def test_what_is_wrong_is_found_before_a_server_is_asked(wrong: dict[str, Any], 
 
 @pytest.mark.parametrize(
     ("flags", "says"),
-    [(("--model", "other"), "dragoman models"), (("--find-rate",), "--target-p95")],
+    [
+        (("--model", "other"), "dragoman models"),
+        (("--find-rate",), "--target-p95"),
+        (("--rate", "5", "--concurrency", "8"), "--concurrency is for a closed loop"),
+    ],
 )
 def test_what_is_wrong_is_said_in_one_line(
     at: dict[str, str], flags: tuple[str, ...], says: str

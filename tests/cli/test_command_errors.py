@@ -31,9 +31,15 @@ from support.service_running import PATIENCE, Running, held, serving, settings_f
         (("translate", "a", "--target-language", "ja"), 2, "dragoman models"),
         (("translate", "a", "--model", "nobody"), 2, "dragoman models"),
         (("translate", "a", "--beam-size", "-1"), 2, "beam_size"),
+        (("translate", "a", "--beam-size", "0"), 2, "beam_size is 0"),
         (("translate", "a", "--beam-size", "99"), 2, "beam_size"),
         (("translate", "a", "--beam-size", "x"), 2, "see 'dragoman translate --help'"),
         (("translate", "a", "--nope"), 2, "see 'dragoman translate --help'"),
+        (
+            ("tranlate", "a"),
+            2,
+            "Did you mean 'translate', 'evaluate', 'train'? See 'dragoman --help'",
+        ),
         (("translate", "a", "--timeout", "0"), 2, "timeout"),
         (("translate", "a", "--address", "a b"), 2, "not an address"),
         (("translate", "a", "--address", "http://localhost:1"), 2, "http"),
@@ -57,8 +63,15 @@ def test_every_mistake_is_one_line_with_what_to_do(
     at: dict[str, str], arguments: tuple[str, ...], code: int, says: str, tmp_path: Path
 ) -> None:
     run = dragoman(*arguments, environment=at, cwd=tmp_path)
-    assert says in error_of(run, code)
+    error = error_of(run, code)
+    assert says in error
+    says_nothing_twice(error)
     assert list(tmp_path.iterdir()) == []
+
+
+def says_nothing_twice(error: str) -> None:
+    parts = error.split(": ")
+    assert len(set(parts)) == len(parts), error
 
 
 def test_an_error_of_all_lines_ends_the_run_at_once(at: dict[str, str]) -> None:
@@ -84,8 +97,10 @@ def test_no_server() -> None:
     with nobody() as address:
         for arguments in (("translate", "a"), ("health",), ("models",), ("score", "a", "b")):
             run = dragoman(*arguments, "--address", address)
-            assert f"no server answers at {address}" in error_of(run, 3)
-            assert "dragoman serve" in run.stderr.decode()
+            error = error_of(run, 3)
+            assert f"no server answers at {address}" in error
+            assert "dragoman serve" in error
+            says_nothing_twice(error)
         run = dragoman("translate", "--address", address, given=b"a\nb\n")
         assert "no server answers" in error_of(run, 3)
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,10 @@ class Recording(Scripted):
         return super().Translate(request, context)
 
 
+TERMS = Path(__file__).with_name("terms.tsv")
+"""A glossary of two terms."""
+
+
 @pytest.fixture(scope="module")
 def peer() -> Iterator[tuple[Recording, str]]:
     recording = Recording()
@@ -40,7 +45,7 @@ def peer() -> Iterator[tuple[Recording, str]]:
                 "--no-repeat-ngram-size 3 --suppressed-pieces a --suppressed-pieces b "
                 "--target-prefix Oi --min-tokens 2 --max-tokens 9 --overlong error "
                 "--no-split-sentences --no-keep-untranslatable --no-mend --no-replace-unknown "
-                "--token-scores --alignment --timing --json"
+                "--no-recase --token-scores --alignment --timing --json"
             ),
             pb.Options(
                 beam_size=4,
@@ -57,6 +62,7 @@ def peer() -> Iterator[tuple[Recording, str]]:
                 keep_untranslatable=False,
                 mend=False,
                 replace_unknown=False,
+                recase=False,
                 token_scores=True,
                 alignment=True,
                 timing=True,
@@ -71,6 +77,28 @@ def peer() -> Iterator[tuple[Recording, str]]:
             ),
         ),
         ("--alternatives 3", pb.Options(beam_size=3, alternatives=3)),
+        (
+            (
+                "--markup html --ignore-tags a --ignore-tags b --splitting-tags c --inline-tags d "
+                f"--no-outline --translate-attributes --glossary {TERMS} --glossary-plurals "
+                "--glossary-case-sensitive --glossary-name n"
+            ),
+            pb.Options(
+                markup=pb.MARKUP_HTML,
+                ignore_tags=["a", "b"],
+                splitting_tags=["c"],
+                inline_tags=["d"],
+                outline=False,
+                translate_attributes=True,
+                glossary=[
+                    pb.GlossaryEntry(source="dog", target="cão"),
+                    pb.GlossaryEntry(source="Apple"),
+                ],
+                glossary_name="n",
+                glossary_plurals=True,
+                glossary_case_sensitive=True,
+            ),
+        ),
     ],
 )
 def test_every_flag_is_an_option_of_the_wire(

@@ -122,6 +122,24 @@ def test_scores(client: Client) -> None:
     assert client.score([]) == []
 
 
+def test_a_language_is_detected(running: Running, client: Client) -> None:
+    (found,) = client.detect("Where is the station?")
+    assert found.language == "en"
+    assert 0.9 < found.confidence <= 1
+    assert client.detect("123")[0].confidence == 0
+    translated = client.translate("Where is the station?", source_language="auto")
+    assert translated.detected_language == found
+    assert client.translate("Where is the station?").detected_language is None
+    with pytest.raises(TypeError, match="text is"):
+        client.detect(["Hello."])  # type: ignore[arg-type]
+
+    async def run() -> Any:
+        async with AsyncClient(running.server.address) as other:
+            return await other.detect("Where is the station?")
+
+    assert asyncio.run(run()) == [found]
+
+
 def test_models_and_health(client: Client) -> None:
     (model,) = client.models()
     assert (model.name, model.source_language, model.target_language) == ("en-pt", "en", "pt")

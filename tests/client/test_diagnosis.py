@@ -107,10 +107,11 @@ def test_no_such_host() -> None:
     assert (raised.value.reason, "named nowhere.invalid" in str(raised.value)) == ("NO_HOST", True)
 
 
-def test_an_address_without_a_port() -> None:
-    with pytest.raises(CallError, match=r"localhost, which has no port") as raised:
-        call("localhost", timeout=20)
-    assert raised.value.reason == "NO_SERVER"
+def test_an_address_without_a_port_that_can_be() -> None:
+    for address, why in (("localhost", "which has no port"), ("localhost:99999", "up to 65535")):
+        with pytest.raises(CallError, match=f"{address}, .*{why}") as raised:
+            call(address, timeout=20)
+        assert raised.value.reason == "NO_SERVER"
 
 
 def test_a_server_with_tls_and_a_client_without(secured: tuple[str, Path]) -> None:

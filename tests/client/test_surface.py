@@ -35,11 +35,12 @@ def test_all_has_these_names() -> None:
     """A name that goes, or comes, is a change that users notice."""
     assert " ".join(dragoman_client.__all__).split() == [
         *("TLS", "Alignment", "Alternative", "AsyncClient", "AuthenticationError", "CallError"),
-        *("CancelledError", "Client", "ConfigurationError", "DragomanError", "FinishReason"),
+        *("CancelledError", "Client", "ConfigurationError", "DetectedLanguage", "DragomanError"),
+        *("FinishReason", "Glossary"),
         *("InvalidRequestError", "Model", "ModelRefusedError", "NotFoundError", "Options"),
         *("OverloadedError", "PermissionDeniedError", "Retries", "Sampling", "Score", "Segment"),
         *("ServerError", "StatusCode", "TimedOutError", "Timing", "Token", "Translation"),
-        "UnavailableError",
+        *("TranslationWarning", "UnavailableError", "WarningCode", "read_glossary"),
     ]
 
 

@@ -17,8 +17,10 @@ from dragoman_client import (
     CancelledError,
     Client,
     ConfigurationError,
+    DetectedLanguage,
     DragomanError,
     FinishReason,
+    Glossary,
     InvalidRequestError,
     Model,
     ModelRefusedError,
@@ -36,7 +38,10 @@ from dragoman_client import (
     Timing,
     Token,
     Translation,
+    TranslationWarning,
     UnavailableError,
+    WarningCode,
+    read_glossary,
 )
 
 OPTIONS = Options(
@@ -53,10 +58,21 @@ OPTIONS = Options(
     keep_untranslatable=True,
     mend=True,
     replace_unknown=True,
+    recase=True,
+    markup="html",
+    ignore_tags=["x-name"],
+    splitting_tags=["x-block"],
+    inline_tags=["x-inline"],
+    outline=True,
+    translate_attributes=True,
+    glossary={"dog": "cachorro"},
+    glossary_case_sensitive=False,
+    glossary_plurals=True,
     token_scores=True,
     alignment=True,
     timing=True,
 )
+KEPT = Options(glossary_name="pets")
 DRAWN = Options(
     sampling=Sampling(temperature=0.8, top_k=10, top_p=0.9, seed=1), target_prefix="Bom"
 )
@@ -104,7 +120,30 @@ def of_translation(text: str, found: Translation) -> str:
     parts += [each for each, _, _, _ in map(of_alternative, found.alternatives)]
     if found.timing is not None:
         parts.append(str(of_timing(found.timing) <= found.timing.total))
+    parts += map(of_warning, found.warnings)
+    if found.detected_language is not None:
+        parts.append(of_detected(found.detected_language))
     return " ".join(parts)
+
+
+def of_detected(found: DetectedLanguage) -> str:
+    return f"{found.language} {found.confidence}"
+
+
+def of_warning(warning: TranslationWarning) -> str:
+    entry: int = warning.entry if warning.entry is not None else -1
+    is_term = warning.code is WarningCode.GLOSSARY
+    return f"{warning.code.value} {warning.segment} {entry} {is_term}"
+
+
+def of_glossary(found: Glossary) -> str:
+    languages = (found.source_language, found.target_language)
+    terms = [f"{term} {target}" for term, target in found.entries.items()]
+    return " ".join([found.name, *languages, str(found.entry_count + found.created), *terms])
+
+
+def terms_of(path: str) -> dict[str, str]:
+    return read_glossary(path)
 
 
 def of_score(found: Score) -> str:
@@ -160,7 +199,15 @@ def translate(addresses: list[str]) -> list[str]:
         scores = client.score(pairs, length_penalty=1.0, token_scores=True)
         lines += [of_score(score) for score in scores]
         lines += [of_model(model) for model in client.models()]
+        lines += [of_detected(each) for each in client.detect("Good morning.", timeout=60.0)]
         lines.append(str(client.health(timeout=5.0)))
+        try:
+            made = client.create_glossary("pets", {"dog": "cachorro"}, target_language="pt")
+            lines += map(of_glossary, [made, *client.glossaries(), client.glossary("pets")])
+            client.translate("A dog.", options=KEPT)
+            client.delete_glossary("pets")
+        except NotFoundError as error:  # the server keeps none
+            lines.append(advice(error))
         try:
             client.translate("Hello.", options=DRAWN, model="nobody")
         except DragomanError as error:
@@ -182,7 +229,15 @@ async def translate_async(addresses: list[str]) -> list[str]:
                 lines.append(of_error(result) if isinstance(result, CallError) else result.text)
         lines += [of_score(score) for score in await client.score([("Good morning.", "Bom dia.")])]
         lines += [of_model(model) for model in await client.models()]
+        lines += [of_detected(each) for each in await client.detect("Good morning.")]
         lines.append(str(await client.health()))
+        try:
+            made = await client.create_glossary("pets", {"dog": "cachorro"})
+            all_of_them = await client.glossaries()
+            lines += map(of_glossary, [made, *all_of_them, await client.glossary("pets")])
+            await client.delete_glossary("pets")
+        except NotFoundError as error:  # the server keeps none
+            lines.append(advice(error))
         try:
             await client.translate("Hello.", options=DRAWN, model="nobody")
         except DragomanError as error:

@@ -43,7 +43,7 @@ def test_what_is_mounted_is_there() -> None:
 
 def test_nothing_is_published_beyond_this_machine() -> None:
     ports = [port for service in services().values() for port in service["ports"]]
-    assert len(ports) == 3
+    assert len(ports) == 4
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 

@@ -51,7 +51,8 @@ def test_settings_are_those_of_the_server(target: str) -> None:
     known = variables()
     assert {name for name in settings if name.startswith("DRAGOMAN_")} <= set(known)
     exposed = re.findall(r"^EXPOSE (.*)$", dockerfile_stages()[target], re.MULTILINE)[0].split()
-    ports = [split_address("", settings[f"DRAGOMAN_{name}"])[1] for name in ("LISTEN", "METRICS")]
+    names = ("LISTEN", "HTTP", "METRICS")
+    ports = [split_address("", settings[f"DRAGOMAN_{name}"])[1] for name in names]
     assert [int(port) for port in exposed] == ports
     # The check asks where the client asks by default.
     assert known["DRAGOMAN_ADDRESS"] == f"localhost:{ports[0]}"

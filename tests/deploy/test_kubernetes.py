@@ -152,6 +152,7 @@ def test_settings_and_ports_are_those_of_the_server(variant: Objects) -> None:
     ports = {each["name"]: str(each["containerPort"]) for each in container(variant)["ports"]}
     assert ports == {
         "grpc": image["DRAGOMAN_LISTEN"].rpartition(":")[2],
+        "http": image["DRAGOMAN_HTTP"].rpartition(":")[2],
         "metrics": image["DRAGOMAN_METRICS"].rpartition(":")[2],
     }
     annotations = variant["Deployment"]["spec"]["template"]["metadata"]["annotations"]

@@ -14,6 +14,7 @@ PACKAGES = [
     "server/dragoman_server",
     "client/dragoman_client",
     "cli/dragoman_cli",
+    "documents/dragoman_documents",
 ]
 
 

@@ -69,6 +69,10 @@ def test_the_wheel_has_the_packages_and_nothing_else(built: Distributions) -> No
     for package in PACKAGES:
         assert f"{package.name}/py.typed" in names
     assert "dragoman/v1/translation.proto" in names
+    page = ROOT / "server/dragoman_server/http_api/page"
+    files = {str(file.relative_to(page.parents[1])) for file in page.rglob("*.*")}
+    assert files
+    assert {f"dragoman_server/{file}" for file in files} <= names
     assert f"{metadata}/licenses/LICENSE" in names
     assert not [name for name in names if "test" in name or "__pycache__" in name]
     assert built.wheel.stat().st_size < MAX_WHEEL_BYTES
@@ -140,7 +144,7 @@ def clean_environment() -> dict[str, str]:
 def served(program: Path, directory: Path) -> Iterator[str]:
     """Serve the default model; yield the address once the server says that it is ready."""
     model = ROOT / "models" / "en-pt"
-    addresses = ("--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+    addresses = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
     with (directory / "log").open("wb") as log:
         server = subprocess.Popen(
             [program, "serve", model, *addresses],

@@ -38,9 +38,11 @@ PARSED_ONLY = {
     "docs/argos.md": "imports downloaded models; tests/export/argos imports others",
     "docs/attention.md": "trains for hours on downloaded text; tests/training trains",
     "docs/bridges.md": "imports downloaded models; tests/export/hf imports others",
+    "docs/documents.md": "translates the reader's files; tests/documents translates others",
     "docs/export.md": "needs a run that was trained; tests/export exports others",
     "docs/fine-tuning.md": "trains a downloaded model; tests/training fine-tunes others",
     "docs/marian.md": "imports downloaded models; tests/export/marian imports others",
+    "docs/markup.md": "needs a server and a glossary; tests/cli and tests/service run all of it",
     "docs/operations.md": "needs Docker or a cluster; tests/deploy checks what they are given",
     "docs/options.md": "tests/cli runs every option",
     "docs/sdk.md": "puts load on a server for minutes; tests/cli runs all of these commands",
@@ -84,6 +86,13 @@ def test_a_page_names_the_extra_that_its_commands_need(page: Path) -> None:
     for extra in needed:
         named = [e for e in COVERED[extra] if f"[{e}]" in text or f"extra `{e}`" in text]
         assert named, f"does not say that it needs the extra {extra!r}"
+
+
+def test_the_index_of_the_guides_has_them_all() -> None:
+    guides = ROOT / "docs" / "how-to"
+    listed = re.findall(r"\]\(([\w-]+\.md)\)", (guides / "index.md").read_text())
+    assert sorted(["index.md", *listed]) == sorted(each.name for each in guides.glob("*.md"))
+    assert len(listed) >= 7
 
 
 def test_every_guide_is_run_or_has_a_reason_not_to_be() -> None:

@@ -63,9 +63,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the pages speak of, in one directory: models, text, and models of other projects."""
     directory = tmp_path_factory.mktemp("clone")
     shutil.copytree(MODEL, directory / "models" / "en-pt")
-    shutil.copytree(MODEL, directory / "models" / "en-pt-4")
-    manifest = directory / "models" / "en-pt-4" / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": "4"}))
+    shutil.copytree(MODEL, directory / "models" / "en-pt-new")
+    manifest = directory / "models" / "en-pt-new" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": "next"}))
     lines = ["Good morning.", "Where is the station?", "", "Thank you.", "It is raining."] * 5
     for name in ("book.en", "corpus.en"):
         (directory / name).write_text("".join(f"{line}\n" for line in lines))
@@ -80,12 +80,13 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def script_of(page: Path) -> str:
-    """Return what a page tells to type, for this machine."""
+def script_of(page: Path, part: tuple[str, ...] = ("",)) -> str:
+    """Return what a page tells to type, for this machine; of ``part``, how its blocks begin."""
     told = [
         block.text
         for block in blocks(page)
-        if not block.text.startswith("dragoman serve models/en-pt\n")  # a transcript of make run
+        if block.text.startswith(part)
+        and not block.text.startswith("dragoman serve models/en-pt\n")  # a transcript of make run
         and not any(block.text.startswith(beginning) for beginning in NOT_RUN)
     ]
     lines = "\n".join(told).splitlines(keepends=True)
@@ -93,24 +94,16 @@ def script_of(page: Path) -> str:
     for large, small in SMALLER.items():
         text = text.replace(large, small)
     text = text.replace("mt-1:50051,mt-2:50051", "127.0.0.1:50051")
-    for port in ("50051", "50052", "9464", "9465"):
-        text = text.replace(f":{port}", f":{PORTS[port]}")
+    for port, free in PORTS.items():
+        text = text.replace(f":{port}", f":{free}")
     return text
 
 
-PORTS = {port: str(free_port()) for port in ("50051", "50052", "9464", "9465")}
+PORTS = {port: str(free_port()) for port in ("50051", "50052", "8080", "8081", "9464", "9465")}
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted(HOW_TO.glob("*.md"))], ids=lambda page: page.name
-)
-def test_a_page_does_what_it_says(page: Path, clone: Path) -> None:
-    script = script_of(page)
-    if page.name in WITH_A_SERVER:
-        script = (
-            "dragoman serve models/en-pt & served=$!\n"
-            f"until dragoman health; do sleep 0.5; done\n{script}\nkill -TERM $served\n"
-        )
+def typed(script: str, clone: Path) -> str:
+    """Let a shell run it, and return what was printed."""
     script = f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}\nwait\n"
     for left in ("book.pt", "corpus.pt"):
         (clone / left).unlink(missing_ok=True)
@@ -123,6 +116,7 @@ def test_a_page_does_what_it_says(page: Path, clone: Path) -> None:
             "PATH": f"{BIN}{os.pathsep}{kept['PATH']}",
             "DRAGOMAN_LISTEN": f"127.0.0.1:{PORTS['50051']}",
             "DRAGOMAN_METRICS": f"127.0.0.1:{PORTS['9464']}",
+            "DRAGOMAN_HTTP": f"127.0.0.1:{PORTS['8080']}",
             "DRAGOMAN_ADDRESS": f"127.0.0.1:{PORTS['50051']}",
         },
         stdout=subprocess.PIPE,
@@ -137,11 +131,33 @@ def test_a_page_does_what_it_says(page: Path, clone: Path) -> None:
             with suppress(ProcessLookupError):
                 os.killpg(run.pid, signal.SIGKILL)
     assert run.returncode == 0, f"{script}\n\n{printed}"
+    return printed
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted(HOW_TO.glob("*.md"))], ids=lambda page: page.name
+)
+def test_a_page_does_what_it_says(page: Path, clone: Path) -> None:
+    script = script_of(page)
+    if page.name in WITH_A_SERVER:
+        script = (
+            "dragoman serve models/en-pt & served=$!\n"
+            f"until dragoman health; do sleep 0.5; done\n{script}\nkill -TERM $served\n"
+        )
+    printed = typed(script, clone)
     if page.name == "new-version.md":
         assert (clone / "book.pt").read_text().count("\n") == 25
-        assert len(re.findall(r"en-pt +4\b", printed)) >= 2, "both servers are new"
+        assert len(re.findall(r"en-pt +next\b", printed)) >= 2, "both servers are new"
     if page.name == "many-lines.md":
         assert (clone / "corpus.pt").read_text().count("\n") == 25
+
+
+def test_tls_and_keys_are_tried_as_operations_says(clone: Path) -> None:
+    page = ROOT / "docs" / "operations.md"
+    script = script_of(page, ("openssl req", "export DRAGOMAN_KEY"))
+    # The certificate is of this name, and not of the number that other pages are run with.
+    script = f"export DRAGOMAN_ADDRESS=localhost:{PORTS['50051']}\n{script}"
+    assert "Bom dia." in typed(script, clone)
 
 
 def test_what_is_not_run_is_still_shown() -> None:

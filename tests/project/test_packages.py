@@ -31,6 +31,7 @@ def loaded_by(package: str) -> set[str]:
             {"typer", "rich", "numpy", "torch", "onnxruntime", "sentencepiece", "matplotlib"},
         ),
         ("dragoman_server", {"torch", "dragoman_training"}),
+        ("dragoman_documents", {"grpc", "numpy", "torch", "dragoman_client", "dragoman_server"}),
     ],
 )
 def test_loads_no_more_than_it_may(package: str, forbidden: set[str]) -> None:

@@ -109,7 +109,8 @@ def started(
     ``wedge``: for as long as this file exists, the engine does not move.
     """
     script = (str(Path(__file__).with_name("service_wedged.py")), str(wedge)) if wedge else COMMAND
-    free = () if "--listen" in flags else ("--listen", "127.0.0.1:0")
+    free = [] if "--listen" in flags else ["--listen", "127.0.0.1:0"]
+    free += [] if "--http" in flags else ["--http", ""]
     arguments = [*script, "serve", *bundles, *free, "--metrics", "127.0.0.1:0", *flags]
     process = Process(list(map(str, arguments)), environment or {}, directory / "log")
     try:

@@ -26,7 +26,7 @@ from dragoman_server.engine.core import Report
 from dragoman_server.engine.engine import Engine
 from dragoman_server.engine.settings import EngineSettings
 from dragoman_server.engine.workers.engine import WorkerEngine
-from dragoman_server.grpc_api.listener import GrpcListener
+from dragoman_server.listeners import protocols
 from dragoman_server.service.dispatch import Dispatcher
 from dragoman_server.service.server import Server
 from dragoman_server.service.settings import Limits, ServerSettings
@@ -135,9 +135,9 @@ class Running:
 
 
 def _wait_until_free(dispatcher: Dispatcher) -> None:
-    engine, works = dispatcher.engine, dispatcher._works
+    engine = dispatcher.engine
     wait_until(lambda: not (engine.waiting or engine.running or engine.used_rows), "free rows")
-    wait_until(lambda: not works, "the end of all works")
+    wait_until(lambda: not dispatcher._works, "the end of all works")
 
 
 def scrape(address: str) -> dict[str, float]:
@@ -159,6 +159,7 @@ def settings_for(
             "bundles": bundles or (MODEL,),
             "listen": "127.0.0.1:0",
             "metrics": "127.0.0.1:0",
+            "http": "",
             "engine": engine or few_rows(16, max_beam=8),
             "limits": limits or Limits(),
             # Lanes are held by tests for as long as those need.
@@ -179,7 +180,7 @@ def serving(
     ended: Future[int] = Future()
 
     async def run() -> int:
-        server = Server(settings, [GrpcListener])
+        server = Server(settings, protocols(settings))
         started.set_result((server, asyncio.get_running_loop()))
         return await server.run(lambda _: ready.set())
 
@@ -243,8 +244,7 @@ def read_status(status: Status) -> Refusal:
     assert info.metadata["request_id"]
     code = next(code for code in grpc.StatusCode if code.value[0] == status.code)
     assert bool(fields) == (code is grpc.StatusCode.INVALID_ARGUMENT)
-    retryable = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
-    assert (retry is not None) == (code in retryable)
+    assert (retry is not None) == (code.name in ("RESOURCE_EXHAUSTED", "UNAVAILABLE"))
     return Refusal(code, info.reason, status.message, dict(info.metadata), tuple(fields), retry)
 
 

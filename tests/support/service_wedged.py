@@ -11,16 +11,16 @@ from pathlib import Path
 
 from dragoman_cli.main import main
 from dragoman_server.engine.core import Report
-from dragoman_server.engine.lane import Lane
+from dragoman_server.engine.lane import GoOn, Lane, only_once
 
 _step = Lane.step
 
 
 def _wedge(file: Path) -> None:
-    def step(self: Lane, report: Report) -> None:
+    def step(self: Lane, report: Report, go_on: GoOn = only_once) -> None:
         while file.exists():
             time.sleep(0.01)
-        _step(self, report)
+        _step(self, report, go_on)
 
     Lane.step = step  # type: ignore[method-assign]
 

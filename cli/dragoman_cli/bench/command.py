@@ -37,14 +37,14 @@ def bench(
         ),
     ] = None,
     concurrency: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--concurrency",
             "-c",
             rich_help_panel=_LOAD,
-            help="Closed loop: calls that are always under way.",
+            help="Closed loop: calls that are always under way; 8 by default.",
         ),
-    ] = 8,
+    ] = None,
     seconds: Annotated[
         float,
         typer.Option(
@@ -149,11 +149,15 @@ def bench(
     from dragoman_cli.pictures import check_picture
 
     _check(target_p95, file)
+    if concurrency is not None and (rate is not None or find_rate):
+        raise ConfigurationError(
+            "--concurrency is for a closed loop: leave it out, or leave out --rate and --find-rate"
+        )
     if find_rate:
         _check_search(rate, calls, target_p95, seconds)
     settings = LoadSettings(
         rate=rate,
-        concurrency=concurrency,
+        concurrency=8 if concurrency is None else concurrency,
         seconds=seconds,
         calls=calls,
         warm_up=warm_up,

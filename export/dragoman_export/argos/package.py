@@ -191,6 +191,8 @@ def _checked_entries(path: Path, archive: zipfile.ZipFile) -> dict[PurePosixPath
         name = PurePosixPath(entry.filename)
         if name.is_absolute() or ".." in name.parts or "\\" in entry.filename:
             raise ExportError(f"{path}: {entry.filename!r} leads out of the package")
+        if not entry.filename:
+            raise ExportError(f"{path}: has a file without a name")
         if entry.is_dir():
             continue
         if name in entries:

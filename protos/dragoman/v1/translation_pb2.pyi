@@ -9,20 +9,44 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Markup(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MARKUP_UNSPECIFIED: _ClassVar[Markup]
+    MARKUP_NONE: _ClassVar[Markup]
+    MARKUP_HTML: _ClassVar[Markup]
+    MARKUP_XML: _ClassVar[Markup]
+
 class OverlongPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     OVERLONG_POLICY_UNSPECIFIED: _ClassVar[OverlongPolicy]
     OVERLONG_POLICY_SPLIT: _ClassVar[OverlongPolicy]
     OVERLONG_POLICY_ERROR: _ClassVar[OverlongPolicy]
 
+class WarningCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WARNING_CODE_UNSPECIFIED: _ClassVar[WarningCode]
+    WARNING_CODE_EMPTY: _ClassVar[WarningCode]
+    WARNING_CODE_LOOP: _ClassVar[WarningCode]
+    WARNING_CODE_NUMBERS: _ClassVar[WarningCode]
+    WARNING_CODE_GLOSSARY: _ClassVar[WarningCode]
+
 class FinishReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     FINISH_REASON_UNSPECIFIED: _ClassVar[FinishReason]
     FINISH_REASON_END: _ClassVar[FinishReason]
     FINISH_REASON_LENGTH: _ClassVar[FinishReason]
+MARKUP_UNSPECIFIED: Markup
+MARKUP_NONE: Markup
+MARKUP_HTML: Markup
+MARKUP_XML: Markup
 OVERLONG_POLICY_UNSPECIFIED: OverlongPolicy
 OVERLONG_POLICY_SPLIT: OverlongPolicy
 OVERLONG_POLICY_ERROR: OverlongPolicy
+WARNING_CODE_UNSPECIFIED: WarningCode
+WARNING_CODE_EMPTY: WarningCode
+WARNING_CODE_LOOP: WarningCode
+WARNING_CODE_NUMBERS: WarningCode
+WARNING_CODE_GLOSSARY: WarningCode
 FINISH_REASON_UNSPECIFIED: FinishReason
 FINISH_REASON_END: FinishReason
 FINISH_REASON_LENGTH: FinishReason
@@ -141,6 +165,32 @@ class SentenceScore(_message.Message):
     tokens: _containers.RepeatedCompositeFieldContainer[TokenScore]
     def __init__(self, score: _Optional[float] = ..., log_prob: _Optional[float] = ..., source_tokens: _Optional[int] = ..., target_tokens: _Optional[int] = ..., tokens: _Optional[_Iterable[_Union[TokenScore, _Mapping]]] = ...) -> None: ...
 
+class DetectRequest(_message.Message):
+    __slots__ = ("texts",)
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, texts: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DetectResponse(_message.Message):
+    __slots__ = ("detections",)
+    DETECTIONS_FIELD_NUMBER: _ClassVar[int]
+    detections: _containers.RepeatedCompositeFieldContainer[Detection]
+    def __init__(self, detections: _Optional[_Iterable[_Union[Detection, _Mapping]]] = ...) -> None: ...
+
+class Detection(_message.Message):
+    __slots__ = ("languages",)
+    LANGUAGES_FIELD_NUMBER: _ClassVar[int]
+    languages: _containers.RepeatedCompositeFieldContainer[DetectedLanguage]
+    def __init__(self, languages: _Optional[_Iterable[_Union[DetectedLanguage, _Mapping]]] = ...) -> None: ...
+
+class DetectedLanguage(_message.Message):
+    __slots__ = ("language", "confidence")
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    language: str
+    confidence: float
+    def __init__(self, language: _Optional[str] = ..., confidence: _Optional[float] = ...) -> None: ...
+
 class ListModelsRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
@@ -194,7 +244,7 @@ class Model(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., precision: _Optional[str] = ..., device: _Optional[str] = ..., max_source_tokens: _Optional[int] = ..., max_target_tokens: _Optional[int] = ..., max_beam_size: _Optional[int] = ..., rows: _Optional[int] = ..., licence: _Optional[str] = ..., source_languages: _Optional[_Iterable[str]] = ..., target_languages: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Options(_message.Message):
-    __slots__ = ("beam_size", "alternatives", "length_penalty", "sampling", "repetition_penalty", "no_repeat_ngram_size", "suppressed_pieces", "target_prefix", "min_tokens", "max_tokens", "overlong", "split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing", "mend", "replace_unknown")
+    __slots__ = ("beam_size", "alternatives", "length_penalty", "sampling", "repetition_penalty", "no_repeat_ngram_size", "suppressed_pieces", "target_prefix", "min_tokens", "max_tokens", "overlong", "split_sentences", "keep_untranslatable", "token_scores", "alignment", "timing", "mend", "replace_unknown", "recase", "markup", "ignore_tags", "splitting_tags", "inline_tags", "outline", "translate_attributes", "glossary", "glossary_name", "glossary_case_sensitive", "glossary_plurals")
     BEAM_SIZE_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     LENGTH_PENALTY_FIELD_NUMBER: _ClassVar[int]
@@ -213,6 +263,17 @@ class Options(_message.Message):
     TIMING_FIELD_NUMBER: _ClassVar[int]
     MEND_FIELD_NUMBER: _ClassVar[int]
     REPLACE_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    RECASE_FIELD_NUMBER: _ClassVar[int]
+    MARKUP_FIELD_NUMBER: _ClassVar[int]
+    IGNORE_TAGS_FIELD_NUMBER: _ClassVar[int]
+    SPLITTING_TAGS_FIELD_NUMBER: _ClassVar[int]
+    INLINE_TAGS_FIELD_NUMBER: _ClassVar[int]
+    OUTLINE_FIELD_NUMBER: _ClassVar[int]
+    TRANSLATE_ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    GLOSSARY_FIELD_NUMBER: _ClassVar[int]
+    GLOSSARY_NAME_FIELD_NUMBER: _ClassVar[int]
+    GLOSSARY_CASE_SENSITIVE_FIELD_NUMBER: _ClassVar[int]
+    GLOSSARY_PLURALS_FIELD_NUMBER: _ClassVar[int]
     beam_size: int
     alternatives: int
     length_penalty: float
@@ -231,7 +292,26 @@ class Options(_message.Message):
     timing: bool
     mend: bool
     replace_unknown: bool
-    def __init__(self, beam_size: _Optional[int] = ..., alternatives: _Optional[int] = ..., length_penalty: _Optional[float] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., suppressed_pieces: _Optional[_Iterable[str]] = ..., target_prefix: _Optional[str] = ..., min_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., overlong: _Optional[_Union[OverlongPolicy, str]] = ..., split_sentences: bool = ..., keep_untranslatable: bool = ..., token_scores: bool = ..., alignment: bool = ..., timing: bool = ..., mend: bool = ..., replace_unknown: bool = ...) -> None: ...
+    recase: bool
+    markup: Markup
+    ignore_tags: _containers.RepeatedScalarFieldContainer[str]
+    splitting_tags: _containers.RepeatedScalarFieldContainer[str]
+    inline_tags: _containers.RepeatedScalarFieldContainer[str]
+    outline: bool
+    translate_attributes: bool
+    glossary: _containers.RepeatedCompositeFieldContainer[GlossaryEntry]
+    glossary_name: str
+    glossary_case_sensitive: bool
+    glossary_plurals: bool
+    def __init__(self, beam_size: _Optional[int] = ..., alternatives: _Optional[int] = ..., length_penalty: _Optional[float] = ..., sampling: _Optional[_Union[Sampling, _Mapping]] = ..., repetition_penalty: _Optional[float] = ..., no_repeat_ngram_size: _Optional[int] = ..., suppressed_pieces: _Optional[_Iterable[str]] = ..., target_prefix: _Optional[str] = ..., min_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., overlong: _Optional[_Union[OverlongPolicy, str]] = ..., split_sentences: bool = ..., keep_untranslatable: bool = ..., token_scores: bool = ..., alignment: bool = ..., timing: bool = ..., mend: bool = ..., replace_unknown: bool = ..., recase: bool = ..., markup: _Optional[_Union[Markup, str]] = ..., ignore_tags: _Optional[_Iterable[str]] = ..., splitting_tags: _Optional[_Iterable[str]] = ..., inline_tags: _Optional[_Iterable[str]] = ..., outline: bool = ..., translate_attributes: bool = ..., glossary: _Optional[_Iterable[_Union[GlossaryEntry, _Mapping]]] = ..., glossary_name: _Optional[str] = ..., glossary_case_sensitive: bool = ..., glossary_plurals: bool = ...) -> None: ...
+
+class GlossaryEntry(_message.Message):
+    __slots__ = ("source", "target")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    target: str
+    def __init__(self, source: _Optional[str] = ..., target: _Optional[str] = ...) -> None: ...
 
 class Sampling(_message.Message):
     __slots__ = ("temperature", "top_k", "top_p", "seed")
@@ -246,7 +326,7 @@ class Sampling(_message.Message):
     def __init__(self, temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
 
 class Translation(_message.Message):
-    __slots__ = ("text", "score", "finish_reason", "source_tokens", "target_tokens", "model", "segments", "timing")
+    __slots__ = ("text", "score", "finish_reason", "source_tokens", "target_tokens", "model", "segments", "timing", "detected_language", "warnings")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     FINISH_REASON_FIELD_NUMBER: _ClassVar[int]
@@ -255,6 +335,8 @@ class Translation(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     TIMING_FIELD_NUMBER: _ClassVar[int]
+    DETECTED_LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     text: str
     score: float
     finish_reason: FinishReason
@@ -263,7 +345,19 @@ class Translation(_message.Message):
     model: str
     segments: _containers.RepeatedCompositeFieldContainer[Segment]
     timing: Timing
-    def __init__(self, text: _Optional[str] = ..., score: _Optional[float] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., source_tokens: _Optional[int] = ..., target_tokens: _Optional[int] = ..., model: _Optional[str] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ...) -> None: ...
+    detected_language: DetectedLanguage
+    warnings: _containers.RepeatedCompositeFieldContainer[TranslationWarning]
+    def __init__(self, text: _Optional[str] = ..., score: _Optional[float] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., source_tokens: _Optional[int] = ..., target_tokens: _Optional[int] = ..., model: _Optional[str] = ..., segments: _Optional[_Iterable[_Union[Segment, _Mapping]]] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ..., detected_language: _Optional[_Union[DetectedLanguage, _Mapping]] = ..., warnings: _Optional[_Iterable[_Union[TranslationWarning, _Mapping]]] = ...) -> None: ...
+
+class TranslationWarning(_message.Message):
+    __slots__ = ("code", "segment", "entry")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    SEGMENT_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    code: WarningCode
+    segment: int
+    entry: int
+    def __init__(self, code: _Optional[_Union[WarningCode, str]] = ..., segment: _Optional[int] = ..., entry: _Optional[int] = ...) -> None: ...
 
 class Segment(_message.Message):
     __slots__ = ("source", "target", "score", "log_prob", "finish_reason", "source_tokens", "target_tokens", "tokens", "alignment", "alternatives")
@@ -350,3 +444,63 @@ class Timing(_message.Message):
     total: _duration_pb2.Duration
     encode: _duration_pb2.Duration
     def __init__(self, prepare: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., queue: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., first_token: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., decode: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., total: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., encode: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class Glossary(_message.Message):
+    __slots__ = ("name", "source_language", "target_language", "entries", "entry_count", "created")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_COUNT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    source_language: str
+    target_language: str
+    entries: _containers.RepeatedCompositeFieldContainer[GlossaryEntry]
+    entry_count: int
+    created: int
+    def __init__(self, name: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., entries: _Optional[_Iterable[_Union[GlossaryEntry, _Mapping]]] = ..., entry_count: _Optional[int] = ..., created: _Optional[int] = ...) -> None: ...
+
+class CreateGlossaryRequest(_message.Message):
+    __slots__ = ("glossary",)
+    GLOSSARY_FIELD_NUMBER: _ClassVar[int]
+    glossary: Glossary
+    def __init__(self, glossary: _Optional[_Union[Glossary, _Mapping]] = ...) -> None: ...
+
+class CreateGlossaryResponse(_message.Message):
+    __slots__ = ("glossary",)
+    GLOSSARY_FIELD_NUMBER: _ClassVar[int]
+    glossary: Glossary
+    def __init__(self, glossary: _Optional[_Union[Glossary, _Mapping]] = ...) -> None: ...
+
+class ListGlossariesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListGlossariesResponse(_message.Message):
+    __slots__ = ("glossaries",)
+    GLOSSARIES_FIELD_NUMBER: _ClassVar[int]
+    glossaries: _containers.RepeatedCompositeFieldContainer[Glossary]
+    def __init__(self, glossaries: _Optional[_Iterable[_Union[Glossary, _Mapping]]] = ...) -> None: ...
+
+class GetGlossaryRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class GetGlossaryResponse(_message.Message):
+    __slots__ = ("glossary",)
+    GLOSSARY_FIELD_NUMBER: _ClassVar[int]
+    glossary: Glossary
+    def __init__(self, glossary: _Optional[_Union[Glossary, _Mapping]] = ...) -> None: ...
+
+class DeleteGlossaryRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DeleteGlossaryResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

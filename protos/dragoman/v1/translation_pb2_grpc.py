@@ -55,6 +55,11 @@ class TranslationServiceStub(object):
                 request_serializer=dragoman_dot_v1_dot_translation__pb2.ScoreRequest.SerializeToString,
                 response_deserializer=dragoman_dot_v1_dot_translation__pb2.ScoreResponse.FromString,
                 _registered_method=True)
+        self.Detect = channel.unary_unary(
+                '/dragoman.v1.TranslationService/Detect',
+                request_serializer=dragoman_dot_v1_dot_translation__pb2.DetectRequest.SerializeToString,
+                response_deserializer=dragoman_dot_v1_dot_translation__pb2.DetectResponse.FromString,
+                _registered_method=True)
         self.ListModels = channel.unary_unary(
                 '/dragoman.v1.TranslationService/ListModels',
                 request_serializer=dragoman_dot_v1_dot_translation__pb2.ListModelsRequest.SerializeToString,
@@ -64,6 +69,26 @@ class TranslationServiceStub(object):
                 '/dragoman.v1.TranslationService/GetModel',
                 request_serializer=dragoman_dot_v1_dot_translation__pb2.GetModelRequest.SerializeToString,
                 response_deserializer=dragoman_dot_v1_dot_translation__pb2.GetModelResponse.FromString,
+                _registered_method=True)
+        self.CreateGlossary = channel.unary_unary(
+                '/dragoman.v1.TranslationService/CreateGlossary',
+                request_serializer=dragoman_dot_v1_dot_translation__pb2.CreateGlossaryRequest.SerializeToString,
+                response_deserializer=dragoman_dot_v1_dot_translation__pb2.CreateGlossaryResponse.FromString,
+                _registered_method=True)
+        self.ListGlossaries = channel.unary_unary(
+                '/dragoman.v1.TranslationService/ListGlossaries',
+                request_serializer=dragoman_dot_v1_dot_translation__pb2.ListGlossariesRequest.SerializeToString,
+                response_deserializer=dragoman_dot_v1_dot_translation__pb2.ListGlossariesResponse.FromString,
+                _registered_method=True)
+        self.GetGlossary = channel.unary_unary(
+                '/dragoman.v1.TranslationService/GetGlossary',
+                request_serializer=dragoman_dot_v1_dot_translation__pb2.GetGlossaryRequest.SerializeToString,
+                response_deserializer=dragoman_dot_v1_dot_translation__pb2.GetGlossaryResponse.FromString,
+                _registered_method=True)
+        self.DeleteGlossary = channel.unary_unary(
+                '/dragoman.v1.TranslationService/DeleteGlossary',
+                request_serializer=dragoman_dot_v1_dot_translation__pb2.DeleteGlossaryRequest.SerializeToString,
+                response_deserializer=dragoman_dot_v1_dot_translation__pb2.DeleteGlossaryResponse.FromString,
                 _registered_method=True)
 
 
@@ -100,6 +125,13 @@ class TranslationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Detect(self, request, context):
+        """Says which of the languages that the server translates from texts are in.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListModels(self, request, context):
         """Lists the models that are loaded.
         """
@@ -109,6 +141,34 @@ class TranslationServiceServicer(object):
 
     def GetModel(self, request, context):
         """Describes one of the models that are loaded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateGlossary(self, request, context):
+        """Keeps a glossary under a name, for requests of the same client to name in their options.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGlossaries(self, request, context):
+        """Lists the client's glossaries, without their entries.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetGlossary(self, request, context):
+        """Returns one of the client's glossaries with its entries.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteGlossary(self, request, context):
+        """Removes one of the client's glossaries.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -137,6 +197,11 @@ def add_TranslationServiceServicer_to_server(servicer, server):
                     request_deserializer=dragoman_dot_v1_dot_translation__pb2.ScoreRequest.FromString,
                     response_serializer=dragoman_dot_v1_dot_translation__pb2.ScoreResponse.SerializeToString,
             ),
+            'Detect': grpc.unary_unary_rpc_method_handler(
+                    servicer.Detect,
+                    request_deserializer=dragoman_dot_v1_dot_translation__pb2.DetectRequest.FromString,
+                    response_serializer=dragoman_dot_v1_dot_translation__pb2.DetectResponse.SerializeToString,
+            ),
             'ListModels': grpc.unary_unary_rpc_method_handler(
                     servicer.ListModels,
                     request_deserializer=dragoman_dot_v1_dot_translation__pb2.ListModelsRequest.FromString,
@@ -146,6 +211,26 @@ def add_TranslationServiceServicer_to_server(servicer, server):
                     servicer.GetModel,
                     request_deserializer=dragoman_dot_v1_dot_translation__pb2.GetModelRequest.FromString,
                     response_serializer=dragoman_dot_v1_dot_translation__pb2.GetModelResponse.SerializeToString,
+            ),
+            'CreateGlossary': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateGlossary,
+                    request_deserializer=dragoman_dot_v1_dot_translation__pb2.CreateGlossaryRequest.FromString,
+                    response_serializer=dragoman_dot_v1_dot_translation__pb2.CreateGlossaryResponse.SerializeToString,
+            ),
+            'ListGlossaries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGlossaries,
+                    request_deserializer=dragoman_dot_v1_dot_translation__pb2.ListGlossariesRequest.FromString,
+                    response_serializer=dragoman_dot_v1_dot_translation__pb2.ListGlossariesResponse.SerializeToString,
+            ),
+            'GetGlossary': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetGlossary,
+                    request_deserializer=dragoman_dot_v1_dot_translation__pb2.GetGlossaryRequest.FromString,
+                    response_serializer=dragoman_dot_v1_dot_translation__pb2.GetGlossaryResponse.SerializeToString,
+            ),
+            'DeleteGlossary': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteGlossary,
+                    request_deserializer=dragoman_dot_v1_dot_translation__pb2.DeleteGlossaryRequest.FromString,
+                    response_serializer=dragoman_dot_v1_dot_translation__pb2.DeleteGlossaryResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -268,6 +353,33 @@ class TranslationService(object):
             _registered_method=True)
 
     @staticmethod
+    def Detect(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dragoman.v1.TranslationService/Detect',
+            dragoman_dot_v1_dot_translation__pb2.DetectRequest.SerializeToString,
+            dragoman_dot_v1_dot_translation__pb2.DetectResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListModels(request,
             target,
             options=(),
@@ -311,6 +423,114 @@ class TranslationService(object):
             '/dragoman.v1.TranslationService/GetModel',
             dragoman_dot_v1_dot_translation__pb2.GetModelRequest.SerializeToString,
             dragoman_dot_v1_dot_translation__pb2.GetModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateGlossary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dragoman.v1.TranslationService/CreateGlossary',
+            dragoman_dot_v1_dot_translation__pb2.CreateGlossaryRequest.SerializeToString,
+            dragoman_dot_v1_dot_translation__pb2.CreateGlossaryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGlossaries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dragoman.v1.TranslationService/ListGlossaries',
+            dragoman_dot_v1_dot_translation__pb2.ListGlossariesRequest.SerializeToString,
+            dragoman_dot_v1_dot_translation__pb2.ListGlossariesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetGlossary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dragoman.v1.TranslationService/GetGlossary',
+            dragoman_dot_v1_dot_translation__pb2.GetGlossaryRequest.SerializeToString,
+            dragoman_dot_v1_dot_translation__pb2.GetGlossaryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteGlossary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dragoman.v1.TranslationService/DeleteGlossary',
+            dragoman_dot_v1_dot_translation__pb2.DeleteGlossaryRequest.SerializeToString,
+            dragoman_dot_v1_dot_translation__pb2.DeleteGlossaryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -23,7 +23,11 @@ def banner(server: Server) -> str:
         security.append("TLS")
     if server.settings.keys:
         security.append("keys")
-    lines.append(f"  gRPC     {server.address}  {' and '.join(security) or 'no TLS, no keys'}")
+    secured = " and ".join(security) or "no TLS, no keys"
+    lines += [f"  {each.name:7}  {each.address}  {secured}" for each in server.listeners]
+    scheme = "https" if server.settings.tls_certificate else "http"
+    pages = [each.address for each in server.listeners if each.name == "HTTP"]
+    lines += [f"  page     {scheme}://{address}/" for address in pages]
     if server.metrics_address:
         lines.append(f"  metrics  http://{server.metrics_address}/metrics")
     return "\n".join(lines)

@@ -26,14 +26,20 @@ _OF_THE_ENGINE = (
     *("share_weights", "cache_dir", "reserve_memory"),
     *("max_beam", "max_encode_tokens"),
 )
+_OF_HTTP = (
+    *("http_origins", "http_timeout", "http_idle"),
+    *("http_max_connections", "http_max_buffered_bytes"),
+)
 
 _FLAGS = [
-    *flags(_ADDRESSES, ServerSettings, "listen", "metrics", metavar="HOST:PORT"),
+    *flags(_ADDRESSES, ServerSettings, "listen", "http", "metrics", metavar="HOST:PORT"),
     *flags(_MODELS, EngineSettings, *_OF_THE_ENGINE),
     *flags(_MODELS, ServerSettings, "skip_refused"),
+    *flags(_MODELS, ServerSettings, "glossaries", metavar="DIRECTORY"),
     *flags(_SECURITY, ServerSettings, "tls_certificate", "tls_key", "keys", metavar="FILE"),
     *flags(_SECURITY, ServerSettings, "allow_open"),
     *flags(_LIMITS, Limits, *(limit.name for limit in fields(Limits))),
+    *flags(_LIMITS, ServerSettings, *_OF_HTTP, "detection_lead"),
     *flags(_LIFE, ServerSettings, "grace", "stall", "connection_age"),
     *flags(_LIFE, LogSettings, "log_format", "log_level"),
 ]
@@ -77,13 +83,14 @@ def serve(
     ] = None,
     **settings: Any,
 ) -> None:
-    """Serve models over gRPC, with metrics for Prometheus.
+    """Serve models over gRPC and HTTP, with metrics for Prometheus.
 
     Examples:
 
       dragoman serve models/en-pt
 
-      dragoman serve models/en-pt models/en-de --listen 0.0.0.0:50051
+      dragoman serve models/en-pt models/en-de
+        --listen 0.0.0.0:50051 --http 0.0.0.0:8080
         --tls-certificate cert.pem --tls-key key.pem --keys keys.txt
 
     SIGTERM lets running calls finish for --grace seconds; a second signal ends the process at once.
@@ -99,7 +106,7 @@ def _run(given: dict[str, Any], warnings: Iterable[str]) -> NoReturn:
     import sys
 
     from dragoman_server.cli.banner import banner
-    from dragoman_server.grpc_api.listener import GrpcListener
+    from dragoman_server.listeners import protocols
     from dragoman_server.service.server import Server
     from dragoman_server.service.telemetry import logs
 
@@ -109,7 +116,7 @@ def _run(given: dict[str, Any], warnings: Iterable[str]) -> NoReturn:
         logging.getLogger("dragoman.server").warning("%s", warning)
 
     async def run() -> int:
-        server = Server(settings, [GrpcListener])
+        server = Server(settings, protocols(settings))
         _stop_by_signals(server)
         return await server.run(lambda server: print(banner(server), flush=True))
 

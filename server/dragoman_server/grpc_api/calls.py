@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import Message
 
 from dragoman_server.grpc_api.decoding import decode
+from dragoman_server.service.auth import key_in
 from dragoman_server.service.calls import Arrival, Call, Calls, request_id
 from dragoman_server.service.errors import CallError
 
@@ -89,8 +91,8 @@ class GrpcCalls:
         arrival = Arrival(
             rpc=rpc,
             request_id=request_id(metadata.get(REQUEST_ID, "")),
-            authorization=metadata.get("authorization", ""),
-            address=str(context.peer()).rpartition(":")[0],
+            key=key_in(metadata.get("authorization", "")),
+            address=_host(str(context.peer())),
             # A client that sends a malformed timeout seems to have none.
             timeout=context.time_remaining(),
             is_stream=is_stream,
@@ -116,6 +118,12 @@ async def _write_all(context: Context, responses: AsyncGenerator[R, None]) -> No
     async with aclosing(responses):
         async for response in responses:
             await context.write(response)
+
+
+def _host(peer: str) -> str:
+    """Return the host of what gRPC calls a peer: ``ipv4:127.0.0.1:50051``, ``ipv6:%5B::1%5D:1``."""
+    host = unquote(peer).rpartition(":")[0].partition(":")[2]
+    return host.removeprefix("[").removesuffix("]")
 
 
 def _serialize(message: Message) -> bytes:

@@ -7,7 +7,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from dragoman_server.errors import ServerError
-from dragoman_server.grpc_api.handlers import RPCS, SERVICE, Handlers
+from dragoman_server.grpc_api.handlers import RPCS, SERVICE, grpc_handlers
 from dragoman_server.grpc_api.health import Health
 from dragoman_server.service.server import Server
 from dragoman_server.service.settings import ServerSettings
@@ -31,9 +31,9 @@ class GrpcListener:
         server.metrics.add_rpcs(RPCS)
         self.health = Health((SERVICE,))
         self._grpc = grpc.aio.server(options=_options(settings))
-        handlers = Handlers(server.models, server.calls)
+        handlers = grpc_handlers(server.handlers, server.calls)
         self._grpc.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE, handlers.by_name()),)
+            (grpc.method_handlers_generic_handler(SERVICE, handlers),)
         )
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self._grpc)
         reflection.enable_server_reflection(
@@ -67,7 +67,8 @@ class GrpcListener:
                 port = self._grpc.add_insecure_port(settings.listen)
         except RuntimeError:
             raise ServerError(
-                f"{settings.listen} can't be listened on: it is taken, or not of this machine"
+                f"{settings.listen} can't be listened on: it is taken, or not of this machine; "
+                "--listen HOST:PORT chooses another address"
             ) from None
         return f"{settings.listen.rpartition(':')[0]}:{port}"
 

@@ -167,6 +167,13 @@ def test_a_package_that_is_cut_off_is_refused(
     assert refusal(path, whole()[:length])
 
 
+def test_a_file_without_a_name_is_refused(tmp_path: Path) -> None:
+    content = bytearray(whole())
+    name = content.rfind(b"PK\x01\x02") + 46  # of the last entry in the list of files
+    content[name] = 0
+    assert "has a file without a name" in refusal(tmp_path / "a.argosmodel", bytes(content))
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_changed_bytes_of_an_archive_are_read_or_refused(

@@ -113,7 +113,8 @@ def test_a_slow_reader_of_a_stream_holds_back_only_itself() -> None:
             for _ in range(3):
                 assert post(running, "/v1/translate", HELLO).status == 200
             assert protocol.transport.get_write_buffer_size() < 256 * 1024
-            assert running.server.calls.under_way == 1
+            wait_until(lambda: running.server.calls.under_way == 1, "the end of the other calls")
+            assert protocol.flow.write_paused, "the slow reader's call is the one that is left"
         running.wait_until_idle()
 
 

@@ -18,8 +18,14 @@ def found(text: str) -> list[str]:
     return [span.of(text) for span in addresses(text)]
 
 
-def protected(text: str) -> Protected:
-    return protect(text, Span(0, len(text)), addresses(text), EN_PT.spells)
+def protected(text: str, *, has_placeholders: bool = False) -> Protected:
+    return protect(
+        text,
+        Span(0, len(text)),
+        addresses(text),
+        EN_PT.spells,
+        has_placeholders=has_placeholders,
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,6 +110,27 @@ def test_a_sentence_is_cut_at_emoji_and_other_symbols(emoji: str) -> None:
             part for part in (emoji, emoji * 2) if part in text
         ][-1:]
         assert protected(text).masked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("It has 3,500 km² of land, and H₂O.", ["km²", "H₂O"]),
+        ("About 10⁶ cells: CO₂, x², m/s².", ["10⁶", "CO₂", "x²", "s²"]),
+        ("The treaty² and footnote¹² are 2 km away.", []),
+        ("See https://x.example/km² now", ["https://x.example/km²"]),
+    ],
+)
+def test_units_and_powers_are_masked_for_a_model_with_placeholders(
+    text: str, kept: list[str]
+) -> None:
+    found = protected(text, has_placeholders=True)
+    assert [span.of(text) for span in found.masked] == kept
+    assert not found.cuts
+
+
+def test_units_are_left_to_a_model_without_placeholders() -> None:
+    assert "km²" not in [span.of("3 km² of it") for span in protected("3 km² of it").masked]
 
 
 def test_what_a_vocabulary_can_not_spell_is_masked_by_the_word() -> None:

@@ -108,7 +108,7 @@ class Planner:
                     sentence,
                     within(found, sentence),
                     self.vocabulary.spells,
-                    masks_symbols=self.masks.has_placeholders,
+                    has_placeholders=self.masks.has_placeholders,
                 )
             for span in _with_words(text, sentence, protected.cuts):
                 parts += self._parts(text, span, within(protected.masked, span), options, terms)

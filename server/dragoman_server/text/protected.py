@@ -51,6 +51,15 @@ _ADDRESS_OR_CODE = regex.compile(
 _MAY_HAVE_ADDRESS = re.compile(r"[@#`<{%⟨]|://|[wW]{3}\.")
 """A sign that each address has. It is looked for first, as most texts have none."""
 _SYMBOL = regex.compile(r"[\p{So}\p{Sc}\p{Sm}\p{Sk}]+")
+_RAISED = regex.compile(
+    r"""
+    (?<! [\p{L}\p{N}] ) [\p{L}\d]{0,4} (?P<raised> [⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉] )
+    (?: [\p{L}\d] | (?&raised) ){0,8} (?! [\p{L}\p{N}] )
+    """,
+    regex.VERBOSE,
+)
+"""Units, powers and formulas, such as km², 10⁶ and H₂O. Most vocabularies have plain digits in
+place of raised and lowered ones. A longer word has the mark of a note, and is left to the model."""
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*")
 
 
@@ -77,12 +86,16 @@ def protect(
     found: Sequence[Span],
     spells: Spells,
     *,
-    masks_symbols: bool = False,
+    has_placeholders: bool = False,
 ) -> Protected:
     """Return what is to be masked in a sentence, given its addresses, and where to cut it.
 
-    With ``masks_symbols``, a symbol that the sentence goes on after is masked instead of cut at.
+    A model with placeholders is given them for units and powers, and for symbols that the sentence
+    goes on after; another one is better given the words, and the sentence is cut at the symbols.
     """
+    if has_placeholders:
+        raised = _RAISED.finditer(text, sentence.start, sentence.end)
+        found = merged([*found, *(Span(*match.span()) for match in raised)])
     if spells(sentence.of(text)):
         return Protected(found)
 
@@ -95,7 +108,7 @@ def protect(
     masked = [
         symbol
         for symbol in symbols
-        if meets(found, symbol) or (masks_symbols and _is_inside(text, sentence, symbol))
+        if meets(found, symbol) or (has_placeholders and _is_inside(text, sentence, symbol))
     ]
     cuts = [symbol for symbol in symbols if symbol not in masked]
     words = [

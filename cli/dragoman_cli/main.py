@@ -95,6 +95,8 @@ def _message(error: object) -> str:
     if context is None:
         return message
     where = f"'{context.command_path} --help'"
+    if getattr(error, "option_name", "").startswith("- "):  # an item of a list, not an option
+        return f"a text that begins with a dash comes after '--'; see {where}"
     return (
         f"{message} See {where}" if message.endswith("?") else f"{message.rstrip('.')}; see {where}"
     )

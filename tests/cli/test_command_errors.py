@@ -35,6 +35,7 @@ from support.service_running import PATIENCE, Running, held, serving, settings_f
         (("translate", "a", "--beam-size", "99"), 2, "beam_size"),
         (("translate", "a", "--beam-size", "x"), 2, "see 'dragoman translate --help'"),
         (("translate", "a", "--nope"), 2, "see 'dragoman translate --help'"),
+        (("translate", "- an item"), 2, "a text that begins with a dash comes after '--'"),
         (
             ("tranlate", "a"),
             2,

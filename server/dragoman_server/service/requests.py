@@ -77,7 +77,7 @@ def _read(options: pb.Options, suppressed: Sequence[int], max_target_tokens: int
         _plan_options(options),
         mends=_is_on(options, "mend"),
         replaces_unknown=_is_on(options, "replace_unknown"),
-        markup=_markup_options(options),
+        markup=markup_options(options),
     )
 
 
@@ -135,7 +135,7 @@ def _plan_options(options: pb.Options) -> PlanOptions:
     )
 
 
-def _markup_options(options: pb.Options) -> MarkupOptions | None:
+def markup_options(options: pb.Options) -> MarkupOptions | None:
     """Return how the markup of a request's texts is read; None where they have none."""
     if options.markup not in pb.Markup.values():
         raise InvalidArgumentError("options.markup", f"is {options.markup}, which means nothing")

@@ -53,10 +53,9 @@ def options_of(given: Parameters) -> pb.Options:
     for name in _OF_MARKUP:
         if _is_given(given, name) and not markup:
             raise InvalidArgumentError("", f"Parameter {name} needs tag_handling.")
-    options = pb.Options(
-        markup=_MARKUPS.get(markup, pb.MARKUP_UNSPECIFIED),
-        **{ours: _tags(given, theirs) for theirs, ours in _TAG_LISTS.items()},
-    )
+    options = pb.Options(markup=_MARKUPS.get(markup, pb.MARKUP_UNSPECIFIED))
+    for theirs, ours in _TAG_LISTS.items():
+        getattr(options, ours).extend(_tags(given, theirs))
     if _is_given(given, "outline_detection"):
         options.outline = given.switch("outline_detection")
     if given.choice("split_sentences") == "0":

@@ -14,9 +14,11 @@ HTTP = "127.0.0.1:0"
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    """A server of the default model, over gRPC and HTTP."""
-    with serving(settings_for(http=HTTP, engine=few_rows(8, max_beam=4))) as running:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server of the default model, over gRPC and HTTP, that keeps glossaries."""
+    kept = tmp_path_factory.mktemp("glossaries")
+    settings = settings_for(http=HTTP, engine=few_rows(8, max_beam=4), glossaries=kept)
+    with serving(settings) as running:
         yield running
 
 
@@ -29,15 +31,22 @@ def both_ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-KEY, LIMITED = "k" * 20, "l" * 20
+KEY, LIMITED, OTHER = "k" * 20, "l" * 20, "o" * 20
 
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server that asks for keys: one for all, and one for a model that is not there."""
-    keys: Path = tmp_path_factory.mktemp("keys") / "keys.txt"
-    keys.write_text(f"alice {KEY}\nbob {LIMITED} other\n")
-    with serving(settings_for(http=HTTP, keys=keys, engine=few_rows(4))) as running:
+    """A server that asks for keys, for whose clients it keeps glossaries.
+
+    Two keys are for all models, and one is for a model that is not there.
+    """
+    path: Path = tmp_path_factory.mktemp("keys")
+    keys = path / "keys.txt"
+    keys.write_text(f"alice {KEY}\nbob {LIMITED} other\ncarol {OTHER}\n")
+    settings = settings_for(
+        http=HTTP, keys=keys, engine=few_rows(4), glossaries=path / "glossaries"
+    )
+    with serving(settings) as running:
         yield running
 
 

@@ -1,13 +1,12 @@
 """DeepL's API, by its own client and by hand."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from typing import Any
 
 import deepl
 import pytest
 
-from support.http_client import address_of, call, get, post, post_form
+from support.deepl_client import deepl_client
+from support.http_client import call, get, post, post_form
 from support.service_running import Running
 
 from .conftest import KEY, LIMITED
@@ -15,20 +14,9 @@ from .conftest import KEY, LIMITED
 TEXTS = ["The cat sits on the mat.", "It rains."]
 
 
-@pytest.fixture(autouse=True)
-def _no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deepl.http_client, "max_network_retries", 0)
-
-
-@contextmanager
-def client(running: Running, key: str = "any") -> Iterator[deepl.DeepLClient]:
-    with closing(deepl.DeepLClient(key, server_url=f"http://{address_of(running)}")) as found:
-        yield found
-
-
 def test_its_client_translates(running: Running) -> None:
     expected = [each.text for each in running.translate(*TEXTS)]
-    with client(running) as translator:
+    with deepl_client(running) as translator:
         for target in ("PT-BR", "PT-PT"):
             found = translator.translate_text(TEXTS, target_lang=target)
             assert isinstance(found, list)
@@ -48,14 +36,14 @@ def test_its_client_translates(running: Running) -> None:
 
 
 def test_its_client_detects(both_ways: Running) -> None:
-    with client(both_ways) as translator:
+    with deepl_client(both_ways) as translator:
         found = translator.translate_text("Onde fica a estação?", target_lang="EN-US")
         assert isinstance(found, deepl.TextResult)
         assert found.detected_source_lang == "PT"
 
 
 def test_its_client_lists_languages(running: Running) -> None:
-    with client(running) as translator:
+    with deepl_client(running) as translator:
         sources, targets = translator.get_source_languages(), translator.get_target_languages()
     assert [(each.code, each.name) for each in sources] == [("EN", "English")]
     assert [(each.code, each.name) for each in targets] == [
@@ -66,7 +54,7 @@ def test_its_client_lists_languages(running: Running) -> None:
 
 
 def test_its_client_sees_its_usage(keyed: Running) -> None:
-    with client(keyed, KEY) as translator:
+    with deepl_client(keyed, KEY) as translator:
         before = translator.get_usage().character
         translator.translate_text(TEXTS, target_lang="PT-BR")
         after = translator.get_usage().character
@@ -76,7 +64,7 @@ def test_its_client_sees_its_usage(keyed: Running) -> None:
 
 def test_its_client_is_refused_without_a_key(keyed: Running) -> None:
     for key in ("wrong", LIMITED):
-        with client(keyed, key) as translator, pytest.raises(deepl.AuthorizationException):
+        with deepl_client(keyed, key) as translator, pytest.raises(deepl.AuthorizationException):
             translator.translate_text("Hello.", target_lang="PT-BR")
 
 
@@ -86,27 +74,30 @@ def test_its_client_is_refused_without_a_key(keyed: Running) -> None:
         ({"target_lang": "DE"}, "Value for 'target_lang' not supported"),
         ({"source_lang": "DE"}, "Value for 'source_lang' not supported"),
         ({"formality": "more"}, "Value for 'formality' not supported"),
-        ({"split_sentences": "nonewlines"}, "Value for 'split_sentences' not supported"),
+        ({"split_sentences": "2"}, "Value for 'split_sentences' not supported"),
         ({"context": "At sea."}, "Parameter context is not supported"),
-        ({"tag_handling": "xml"}, "Parameter tag_handling is not supported"),
-        ({"source_lang": "EN", "glossary": "x"}, "Parameter glossary_id is not supported"),
+        ({"tag_handling": "json"}, "Value for 'tag_handling' not supported"),
+        ({"ignore_tags": "x"}, "Parameter ignore_tags needs tag_handling"),
+        ({"splitting_tags": ["x"]}, "Parameter splitting_tags needs tag_handling"),
+        ({"non_splitting_tags": ["x"]}, "Parameter non_splitting_tags needs tag_handling"),
+        ({"outline_detection": False}, "Parameter outline_detection needs tag_handling"),
+        ({"source_lang": "EN", "glossary_ids": ["x"]}, "Parameter glossary_ids is not supported"),
+        ({"custom_instructions": ["Be brief."]}, "custom_instructions is not supported"),
     ],
 )
 def test_what_we_can_not_do_is_refused(
     running: Running, more: dict[str, Any], message: str
 ) -> None:
-    with client(running) as translator, pytest.raises(deepl.DeepLException, match=message):
+    with deepl_client(running) as translator, pytest.raises(deepl.DeepLException, match=message):
         translator.translate_text(TEXTS[0], **{"target_lang": "PT-BR", **more})
 
 
-def test_glossaries_and_documents_are_not_there_yet(running: Running) -> None:
-    with client(running) as translator:
-        with pytest.raises(deepl.DeepLException, match="glossaries are not supported"):
-            translator.list_glossaries()
-        with pytest.raises(deepl.DeepLException, match="glossaries are not supported"):
-            translator.create_glossary("mine", "EN", "PT", {"cat": "gato"})
-        with pytest.raises(deepl.DeepLException, match="documents are not supported"):
-            translator.translate_document_upload(b"text", target_lang="PT-BR", filename="a.txt")
+def test_documents_are_not_there_yet(running: Running) -> None:
+    with (
+        deepl_client(running) as translator,
+        pytest.raises(deepl.DeepLException, match="documents are not supported"),
+    ):
+        translator.translate_document_upload(b"text", target_lang="PT-BR", filename="a.txt")
 
 
 def test_forms_and_json_are_the_same(running: Running) -> None:

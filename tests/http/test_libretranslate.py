@@ -1,5 +1,6 @@
 """LibreTranslate's API, by its own client and by hand: each shape, status and message."""
 
+import re
 import urllib.error
 from typing import Any
 
@@ -194,25 +195,72 @@ def test_keys_come_in_any_place(keyed: Running, place: str) -> None:
     assert missing.json == {"error": "Please contact the server operator to get an API key"}
 
 
-def test_html_keeps_its_markup(running: Running) -> None:
-    source = (
-        '<!doctype html><!-- The cat --><p class="a > b">Good morning.<br/>\n'
-        "<script>if (a < b) { cat() }</script><code>the cat</code> "
-        '<span translate="no">The <b>cat</b></span></p>\n&lt;cat&gt; &amp; dog'
+HTML = (
+    '<!doctype html><!-- The  cat --><p class="a > b">'
+    "The <b>red</b> car is <i>very</i> fast.<br/>\n"
+    "<script>if (a < b) { cat() }</script>\t<code>the cat</code></p>\n\n"
+    '<div translate="no">The <b>cat</b></div>  '
+    "<p>My dog likes &lt;b&gt; &amp; &quot;tea&quot;.</p>\n"
+)
+TAG = re.compile(r"<!--.*?-->|<[!/a-z][^>]*>")
+
+
+def test_html_is_translated_in_whole_sentences(running: Running) -> None:
+    plain = translate(running, q="The red car is very fast.").json["translatedText"]
+    found = translate(running, q=HTML, format="html").json["translatedText"]
+    first, _, rest = found.partition("<br/>")
+    start = '<!doctype html><!-- The  cat --><p class="a > b">'
+    assert first.startswith(start)
+    assert TAG.sub("", first.removeprefix(start)) == plain
+    assert re.search(r"<b>vermelh\w+</b>.*<i>muito</i>", first)
+    assert rest.startswith(
+        "\n<script>if (a < b) { cat() }</script>\t<code>the cat</code></p>\n\n"
+        '<div translate="no">The <b>cat</b></div>  <p>'
     )
-    found = translate(running, q=source, format="html").json["translatedText"]
-    translated = translate(running, q="Good morning.").json["translatedText"]
-    assert found.startswith(
-        f'<!doctype html><!-- The cat --><p class="a > b">{translated}<br/>\n'
-        "<script>if (a < b) { cat() }</script><code>the cat</code> "
-        '<span translate="no">The <b>cat</b></span></p>\n'
-    )
-    assert "&lt;" in found
-    assert "&amp;" in found or "e " in found
-    assert "<cat>" not in found
-    auto = translate(running, q=[source, ""], format="html", source="auto", alternatives=1).json
-    assert [each["language"] for each in auto["detectedLanguage"]] == ["en", "en"]
-    assert auto["translatedText"][1] == ""
+    assert rest.endswith("</p>\n")
+    last = rest.rpartition("<p>")[2]
+    assert "&lt;b&gt;" in last
+    assert last.count("&quot;") == 2
+    assert "<b>" not in last
+
+
+def test_html_has_alternatives_with_all_of_its_markup(running: Running) -> None:
+    found = translate(running, q=HTML, format="html", alternatives=3).json
+    texts = [found["translatedText"], *found["alternatives"]]
+    assert len(set(texts)) == len(texts) > 2
+    for text in texts:
+        assert sorted(TAG.findall(text)) == sorted(TAG.findall(HTML))
+        assert "&lt;b&gt;" in text
+
+
+def test_html_that_is_broken_or_empty_is_never_refused(running: Running) -> None:
+    sources = [
+        "",
+        "<p",
+        "</b>Hello.",
+        "<b><i>Hello.</b></i>",
+        "<!-- a",
+        "1 < 2 &nope; <>",
+        "<p> </p>",
+    ]
+    found = translate(running, q=sources, format="html").json["translatedText"]
+    assert (found[0], found[1], found[4], found[6]) == ("", "<p", "<!-- a", "<p> </p>")
+    assert found[2].startswith("</b>Ol")
+    assert [TAG.findall(each) for each in found] == [TAG.findall(each) for each in sources]
+
+
+def test_the_language_of_html_is_that_of_its_text(both_ways: Running) -> None:
+    tags = '<div class="the house of this train" title="Where is the station?">'
+    text = f"{tags}Onde fica a esta&ccedil;&atilde;o?</div><script>where is the cat</script>"
+    found = translate(both_ways, q=[text, ""], format="html", source="auto", target="en").json
+    assert [each["language"] for each in found["detectedLanguage"]] == ["pt", "pt"]
+    assert found["detectedLanguage"][0]["confidence"] > 90
+    assert found["translatedText"][1] == ""
+
+
+def test_html_may_come_as_a_form(running: Running) -> None:
+    fields = {"q": HTML, "source": "en", "target": "pt", "format": "html"}
+    assert post_form(running, "/translate", fields).json == translate(running, **fields).json
 
 
 def test_other_endpoints(running: Running, keyed: Running) -> None:

@@ -16,11 +16,11 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman_server.http_api.bodies import Bodies
 from dragoman_server.http_api.calls import REQUEST_ID
-from dragoman_server.http_api.deepl import DeepL
+from dragoman_server.http_api.deepl.api import DeepL
 from dragoman_server.http_api.json_messages import to_json
 from dragoman_server.http_api.libretranslate import LibreTranslate
 from dragoman_server.http_api.native import Native, error_value
-from dragoman_server.http_api.openapi import openapi
+from dragoman_server.http_api.openapi.description import openapi
 from dragoman_server.http_api.static import Page
 from dragoman_server.service.auth import key_in
 from dragoman_server.service.calls import request_id

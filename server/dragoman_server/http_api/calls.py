@@ -101,6 +101,10 @@ class HttpCalls:
         """Return the route of a call with a body."""
         return self._unary(["POST"], path, handle)
 
+    def delete(self, path: str, handle: Handle) -> Route:
+        """Return the route of a call that removes something."""
+        return self._unary(["DELETE"], path, handle)
+
     def any(self, path: str, handle: Handle) -> Route:
         """Return the route of a call by any method."""
         return self._unary(["GET", "POST", "PUT", "PATCH", "DELETE"], path, handle)

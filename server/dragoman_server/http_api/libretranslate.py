@@ -14,7 +14,6 @@ from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.http_api.bodies import Bodies
 from dragoman_server.http_api.calls import HttpCalls, Incoming
 from dragoman_server.http_api.errors import headers_of, status_of
-from dragoman_server.http_api.html_text import HtmlText
 from dragoman_server.http_api.json_messages import to_json
 from dragoman_server.http_api.native import language_values
 from dragoman_server.http_api.parameters import Parameters, parameters_of
@@ -96,9 +95,8 @@ class LibreTranslate:
         if alternatives:
             options.beam_size = options.alternatives = alternatives + 1
         if form == "html":
-            translated = await self._translate_html(items, source, target, options, call)
-        else:
-            translated = await self._translate_texts(items, source, target, options, call)
+            options.markup = pb.MARKUP_HTML
+        translated = await self._translate_texts(items, source, target, options, call)
         body: dict[str, Any] = {"translatedText": [each["text"] for each in translated]}
         if source == AUTO:
             body["detectedLanguage"] = [each["detected"] for each in translated]
@@ -204,31 +202,6 @@ class LibreTranslate:
             for each in response.translations
         ]
 
-    async def _translate_html(
-        self, items: Sequence[str], source: str, target: str, options: pb.Options, call: Call
-    ) -> list[dict[str, Any]]:
-        """Translate the texts in HTML. The language is that of all texts of an item together."""
-        parsed = await asyncio.to_thread(lambda: [HtmlText(item) for item in items])
-        selection = pb.TranslateRequest(source_language=source, target_language=target)
-        wholes = [" ".join(each.texts) for each in parsed]
-        chosen = await self._handlers.choose(selection, wholes, ["q"] * len(wholes), call)
-        done: list[dict[str, Any]] = []
-        for item, choice in zip(parsed, chosen, strict=True):
-            language = choice.detected.language if choice.detected else source
-            texts = await self._translate_texts(item.texts, language, target, options, call)
-            versions = max((len(each["alternatives"]) for each in texts), default=0)
-            done.append(
-                {
-                    "text": item.with_translations([each["text"] for each in texts]),
-                    "alternatives": [
-                        item.with_translations([_version(each, number) for each in texts])
-                        for number in range(versions)
-                    ],
-                    "detected": _detected(choice.detected or pb.DetectedLanguage()),
-                }
-            )
-        return done
-
 
 def _items(given: Parameters) -> tuple[bool, list[str]]:
     """Return whether several texts are given, as a list, and the texts."""
@@ -260,11 +233,6 @@ def _alternatives(translation: pb.Translation) -> list[str]:
         found[text + translation.text[at:]] = None
     found.pop(translation.text, None)
     return list(found)
-
-
-def _version(translated: dict[str, Any], number: int) -> str:
-    alternatives = translated["alternatives"]
-    return str(alternatives[number] if number < len(alternatives) else translated["text"])
 
 
 def _detected(language: pb.DetectedLanguage) -> dict[str, Any]:

@@ -49,6 +49,10 @@ class Native:
             calls.get("/v1/models", self.list_models),
             calls.get("/v1/models/{name}", self.get_model),
             calls.get("/v1/languages", self.list_languages),
+            calls.post("/v1/glossaries", self.create_glossary),
+            calls.get("/v1/glossaries", self.list_glossaries),
+            calls.get("/v1/glossaries/{name}", self.get_glossary),
+            calls.delete("/v1/glossaries/{name}", self.delete_glossary),
         ]
 
     async def key(self, incoming: Incoming) -> str:
@@ -85,6 +89,22 @@ class Native:
     async def get_model(self, incoming: Incoming, call: Call) -> Response:
         request = pb.GetModelRequest(model=incoming.request.path_params["name"])
         return await _response(await self._handlers.get_model(request, call))
+
+    async def create_glossary(self, incoming: Incoming, call: Call) -> Response:
+        request = await _message(incoming, pb.CreateGlossaryRequest)
+        return await _response(await self._handlers.glossaries.create(request, call))
+
+    async def list_glossaries(self, incoming: Incoming, call: Call) -> Response:
+        request = pb.ListGlossariesRequest()
+        return await _response(await self._handlers.glossaries.list_all(request, call))
+
+    async def get_glossary(self, incoming: Incoming, call: Call) -> Response:
+        request = pb.GetGlossaryRequest(name=incoming.request.path_params["name"])
+        return await _response(await self._handlers.glossaries.get(request, call))
+
+    async def delete_glossary(self, incoming: Incoming, call: Call) -> Response:
+        request = pb.DeleteGlossaryRequest(name=incoming.request.path_params["name"])
+        return await _response(await self._handlers.glossaries.delete(request, call))
 
     async def list_languages(self, incoming: Incoming, call: Call) -> Response:
         reader = preferred_language(incoming.request.headers.get("accept-language", ""))

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.v1 import translation_pb2 as pb
+from dragoman_server.service import offload, requests
 from dragoman_server.service.errors import InvalidArgumentError, NotFoundError
 from dragoman_server.service.models.choice import MayUse, Models
 from dragoman_server.service.models.served import ServedModel
 from dragoman_server.text.detection import Ranked, detector
 from dragoman_server.text.languages import parse
+from dragoman_server.text.markup.tokens import text_alone
 
 AUTO = "auto"
 """What clients give as a source language that is to be detected."""
@@ -84,6 +86,7 @@ class Detection:
             only = sources[0] if len(models) > 1 and sources else ""
             return [Chosen(self._find(request, only, may_use))] * len(texts)
         every = self._models.fitting(request.model, "", "", may_use)
+        texts = await _read(request, texts)
         codes = {parse(name).common for name in sources}
         # One model may have pt, and another pt-BR: they are ranked as one.
         sources = [name for name in _languages(every) if parse(name).common in codes]
@@ -146,6 +149,16 @@ class Detection:
         """Rank all languages that models know: what is none of a source is to be noticed too."""
         found = detector(_languages(models))
         return await asyncio.to_thread(lambda: [found.rank(text) for text in texts])
+
+
+async def _read(request: Selection, texts: Sequence[str]) -> Sequence[str]:
+    """Return texts without the markup that they have: names of tags are in no language."""
+    options = getattr(request, "options", None)
+    syntax = requests.SYNTAXES.get(options.markup) if options else None
+    if syntax is None:
+        return texts
+    letters = sum(map(len, texts))
+    return await offload.for_letters(letters, lambda: [text_alone(each, syntax) for each in texts])
 
 
 def _sources(models: Sequence[ServedModel]) -> list[str]:

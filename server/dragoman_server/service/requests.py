@@ -20,7 +20,8 @@ from dragoman_server.text.vocabulary import Vocabulary
 MAX_TAGS = 256
 """Most names of elements in each list of a request."""
 _TAG_LISTS = ("ignore_tags", "splitting_tags", "inline_tags")
-_SYNTAXES = {pb.MARKUP_HTML: Syntax.HTML, pb.MARKUP_XML: Syntax.XML}
+SYNTAXES = {pb.MARKUP_HTML: Syntax.HTML, pb.MARKUP_XML: Syntax.XML}
+"""How texts are marked up, by what the wire calls it; those without markup are not there."""
 _WIRE_NAMES = {
     "beam": "options.beam_size",
     "n_best": "options.alternatives",
@@ -76,7 +77,7 @@ def _read(options: pb.Options, suppressed: Sequence[int], max_target_tokens: int
         _plan_options(options),
         mends=_is_on(options, "mend"),
         replaces_unknown=_is_on(options, "replace_unknown"),
-        markup=_markup_options(options),
+        markup=markup_options(options),
     )
 
 
@@ -134,11 +135,11 @@ def _plan_options(options: pb.Options) -> PlanOptions:
     )
 
 
-def _markup_options(options: pb.Options) -> MarkupOptions | None:
+def markup_options(options: pb.Options) -> MarkupOptions | None:
     """Return how the markup of a request's texts is read; None where they have none."""
     if options.markup not in pb.Markup.values():
         raise InvalidArgumentError("options.markup", f"is {options.markup}, which means nothing")
-    syntax = _SYNTAXES.get(options.markup)
+    syntax = SYNTAXES.get(options.markup)
     lists = {name: getattr(options, name) for name in _TAG_LISTS}
     for name, tags in lists.items():
         if tags and syntax is None:

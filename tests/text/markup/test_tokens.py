@@ -11,6 +11,7 @@ from dragoman_server.text.markup.tokens import (
     MalformedError,
     Syntax,
     attributes_of,
+    text_alone,
     tokens_of,
 )
 from support.marked_texts import HTML
@@ -101,3 +102,15 @@ def test_names_of_html_are_in_small_letters_and_those_of_xml_are_not() -> None:
     assert [each.name for each in tokens_of("<B>x</b>", Syntax.HTML)] == ["b", "", "b"]
     assert [each.name for each in tokens_of("<Bx>x</Bx>", Syntax.XML)] == ["Bx", "", "Bx"]
     assert next(tokens_of("<x />", Syntax.XML)).kind is Kind.EMPTY
+
+
+@pytest.mark.parametrize(
+    ("text", "syntax", "alone"),
+    [
+        ("<p title='the'>a&ccedil;&atilde;o<script>the</script></p>b", Syntax.HTML, "ação b"),
+        ("<a>x &lt; y<!-- z --></a>", Syntax.XML, "x < y"),
+        ("<a>broken", Syntax.XML, "<a>broken"),
+    ],
+)
+def test_what_people_read_is_found_alone(text: str, syntax: Syntax, alone: str) -> None:
+    assert text_alone(text, syntax) == alone

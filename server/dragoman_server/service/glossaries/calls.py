@@ -19,15 +19,16 @@ class GlossaryCalls:
         self._writing = asyncio.Lock()
 
     async def create(
-        self, request: pb.CreateGlossaryRequest, call: Call
+        self, request: pb.CreateGlossaryRequest, call: Call, title: str = ""
     ) -> pb.CreateGlossaryResponse:
+        """Keep a glossary; ``title`` is what people call one whose name is only an id."""
         asked, store = request.glossary, stored(call)
         if not NAME.fullmatch(asked.name):
             raise InvalidArgumentError(
                 "glossary.name",
                 "is not letters, digits, points and dashes, at most 64",
             )
-        made = await asyncio.to_thread(self._checked, asked)
+        made = await asyncio.to_thread(self._checked, asked, title)
         async with self._writing:
             owner = call.client.name
             if store.find(owner, asked.name):
@@ -64,7 +65,7 @@ class GlossaryCalls:
             await asyncio.to_thread(stored(call).remove, call.client.name, request.name)
         return pb.DeleteGlossaryResponse()
 
-    def _checked(self, asked: pb.Glossary) -> StoredGlossary:
+    def _checked(self, asked: pb.Glossary, title: str) -> StoredGlossary:
         """Return the glossary that a client sent, where it can be used."""
         if not asked.entries:
             raise InvalidArgumentError("glossary.entries", "is empty: there must be at least one")
@@ -81,7 +82,7 @@ class GlossaryCalls:
             (" ".join(each.source.split()), " ".join(each.target.split())) for each in asked.entries
         ]
         languages = asked.source_language, asked.target_language
-        made = StoredGlossary(asked.name, *languages, entries, now())
+        made = StoredGlossary(asked.name, *languages, entries, now(), title)
         try:
             made.terms()  # now, in a thread, and not with the first request that names it
         except EntryError as error:
@@ -93,7 +94,10 @@ class GlossaryCalls:
 def stored(call: Call) -> GlossaryStore:
     """Return the glossaries of the server that a call came to."""
     if call.glossaries is None:
-        raise NotFoundError("the server keeps no glossaries", reason="NO_GLOSSARIES")
+        raise NotFoundError(
+            "the server keeps no glossaries: whoever runs it has to start it with --glossaries",
+            reason="NO_GLOSSARIES",
+        )
     return call.glossaries
 
 

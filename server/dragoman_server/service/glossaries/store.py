@@ -40,6 +40,8 @@ class StoredGlossary:
     """Each term, with what stands for it."""
     created: int
     """When the glossary was created, in seconds since 1970."""
+    title: str = ""
+    """What people call the glossary, where its name is only an id; empty for none."""
     _made: dict[tuple[bool, bool], Glossary] = field(default_factory=dict, compare=False)
 
     def terms(self, *, case_sensitive: bool = False, plurals: bool = False) -> Glossary:
@@ -86,6 +88,7 @@ class GlossaryStore:
             "target_language": glossary.target_language,
             "created": glossary.created,
             "entries": list(glossary.entries),
+            "title": glossary.title,
         }
         _write(folder / f"{glossary.name}.json", json.dumps(content, ensure_ascii=False))
         self._by_owner.setdefault(_folder(owner), {})[glossary.name] = glossary
@@ -105,6 +108,7 @@ class GlossaryStore:
                 str(content["target_language"]),
                 [(str(source), str(target)) for source, target in content["entries"]],
                 int(content["created"]),
+                str(content.get("title", "")),  # files of earlier versions have none
             )
             found.terms()  # raises where it can't be used
         except (ValueError, KeyError, TypeError):

@@ -22,7 +22,8 @@ READ_ATTRIBUTES = frozenset(("alt", "title", "placeholder", "aria-label"))
 _ATOMS = [chr(code) for code in range(0x100000, 0x101000)]
 """Letters that stand for what is kept. No sentence has as many, so that they may come again."""
 _ATOM = re.compile(f"[{_ATOMS[0]}-{_ATOMS[-1]}]")
-_LINE_BREAKS = str.maketrans(dict.fromkeys("\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
+LINE_BREAKS = str.maketrans(dict.fromkeys("\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
+"""For ``str.translate``: makes a space of each line break and tab."""
 
 
 @dataclass(eq=False, slots=True)
@@ -146,7 +147,7 @@ class Document:
         return sorted(found.values(), key=lambda node: node.open.start)
 
     def _read_attributes(self, plain: _Plain, outline: Outline) -> None:
-        for number, token in _visible(outline):
+        for number, token in visible(outline):
             if token.kind not in (Kind.OPEN, Kind.EMPTY) or outline.roles[number] in _WHOLE:
                 continue
             for attribute in attributes_of(self.source, token):
@@ -166,7 +167,7 @@ class Document:
         tokens, partners = outline.tokens, outline.partners
         opened: list[Node] = []
         by_tag: dict[int, Node] = {}
-        for number, token in _visible(outline):
+        for number, token in visible(outline):
             role = outline.roles[number]
             if token.kind is Kind.TEXT:
                 self._read(plain, token.start, token.end, breaks_lines=self._breaks_lines)
@@ -193,13 +194,13 @@ class Document:
         if self.source.find("&", start, end) < 0:
             letters = self.source[start:end]
             self.spelling.add_plain(letters)
-            plain.add_all(letters if breaks_lines else letters.translate(_LINE_BREAKS), start)
+            plain.add_all(letters if breaks_lines else letters.translate(LINE_BREAKS), start)
             return
         for letter, first, last in self.spelling.read(self.source, start, end):
             if letter is None:
                 self._add_atom(plain, Span(first, last))
             else:
-                plain.add(letter if breaks_lines else letter.translate(_LINE_BREAKS), first, last)
+                plain.add(letter if breaks_lines else letter.translate(LINE_BREAKS), first, last)
 
     def _read_whole(self, plain: _Plain, span: Span, role: Role, opened: Sequence[Node]) -> None:
         """Read something that stays as it is."""
@@ -223,7 +224,7 @@ _WHOLE = (Role.KEPT, Role.KEPT_BLOCK, Role.UNREAD)
 """Roles of what stays as it is."""
 
 
-def _visible(outline: Outline) -> Iterator[tuple[int, Token]]:
+def visible(outline: Outline) -> Iterator[tuple[int, Token]]:
     """Yield the tokens with their numbers, but none within what stays as it is."""
     until = -1
     for number, token in enumerate(outline.tokens):

@@ -4,6 +4,7 @@ HTML never fails: what is no tag is text, as in a browser. XML is checked, becau
 document that is broken would be lost in silence. Entities of a document type are never expanded.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,6 +81,15 @@ _ATTRIBUTE = re.compile(
 def tokens_of(text: str, syntax: Syntax) -> Iterator[Token]:
     """Yield the tokens of a text in order. Raises ``MalformedError`` for XML that is not one."""
     return _html(text) if syntax is Syntax.HTML else _xml(text)
+
+
+def text_alone(text: str, syntax: Syntax) -> str:
+    """Return what people read of a text, without its tags; all of it where it is malformed."""
+    try:
+        found = [each for each in tokens_of(text, syntax) if each.kind is Kind.TEXT]
+    except MalformedError:
+        return text
+    return html.unescape(" ".join(text[each.start : each.end] for each in found))
 
 
 @dataclass(frozen=True, slots=True)

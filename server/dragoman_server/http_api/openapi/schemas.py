@@ -14,6 +14,8 @@ from dragoman_server.http_api.json_messages import INTEGERS, Field, fields_of
 _OPENING = re.compile(r"(?:message|enum) (\w+) \{")
 _DEFINITION = re.compile(r"(?:(?:optional|repeated) )?(?:[\w.]+ )?(\w+) = \d+;")
 
+_DIGITS = {"type": "string", "pattern": "^-?[0-9]{1,20}$"}
+
 
 def message_schemas(*, requests: set[str]) -> dict[str, Any]:
     """Return the schema of each message by its name; ``requests`` are those that clients send.
@@ -83,7 +85,9 @@ def _value_schema(field: FieldDescriptor) -> dict[str, Any]:
         return {"type": "boolean"}
     if kind in INTEGERS:
         least, most = INTEGERS[kind]
-        return {"type": "integer", "minimum": least, "maximum": most}
+        number = {"type": "integer", "minimum": least, "maximum": most}
+        # As JSON has them that JavaScript reads too: protobuf writes those of 64 bits as texts.
+        return {"anyOf": [number, _DIGITS]} if most > 2**32 else number
     return {"type": "number"}
 
 

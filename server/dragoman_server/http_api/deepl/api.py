@@ -1,7 +1,6 @@
-"""DeepL's API, version 2, as its clients know it. What can't be done is refused, never ignored."""
+"""The endpoints of DeepL's API, and how it tells of errors."""
 
 import asyncio
-import re
 from collections import Counter
 from typing import Any
 
@@ -12,9 +11,11 @@ from starlette.routing import Route
 from dragoman.v1 import translation_pb2 as pb
 from dragoman_server.http_api.bodies import Bodies
 from dragoman_server.http_api.calls import Handle, HttpCalls, Incoming
+from dragoman_server.http_api.deepl.glossaries import DeepLGlossaries, find
+from dragoman_server.http_api.deepl.options import named_as_theirs, options_of, prepared
 from dragoman_server.http_api.errors import headers_of, status_of
 from dragoman_server.http_api.json_messages import to_json
-from dragoman_server.http_api.parameters import Parameters, parameters_of
+from dragoman_server.http_api.parameters import parameters_of
 from dragoman_server.service.auth import key_in
 from dragoman_server.service.calls import Call
 from dragoman_server.service.detection import AUTO
@@ -28,19 +29,7 @@ _UNLIMITED = 1_000_000_000_000
 """Characters that DeepL says an account without a limit may translate."""
 _REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT")}
 """Targets that DeepL's clients ask for in place of the language alone."""
-_CHOICES = {
-    "formality": {"default", "prefer_more", "prefer_less", ""},
-    "split_sentences": {"0", "1", ""},
-    "model_type": {"latency_optimized", "quality_optimized", "prefer_quality_optimized", ""},
-}
-"""Values that parameters may have here. Of a formality that is only preferred, there is none."""
-_SWITCHES = ("preserve_formatting", "show_billed_characters", "enable_beta_languages")
-_KNOWN = {"text", "target_lang", "source_lang", *_CHOICES, *_SWITCHES}
-_NAME = re.compile(r"[a-z_]{1,40}")
 _NOT_YET = {
-    "/v2/glossaries": "glossaries",
-    "/v2/glossaries/{rest:path}": "glossaries",
-    "/v2/glossary-language-pairs": "glossaries",
     "/v2/document": "documents",
     "/v2/document/{rest:path}": "documents",
 }
@@ -54,6 +43,7 @@ class DeepL:
         self._handlers = server.handlers
         self._models = server.models
         self._calls = HttpCalls(server.calls, bodies, self)
+        self._glossaries = DeepLGlossaries(server)
         self._characters: Counter[str] = Counter()
         """Characters that were translated for each client, by its name."""
 
@@ -63,6 +53,7 @@ class DeepL:
             calls.post("/v2/translate", self.translate),
             calls.get("/v2/languages", self.languages),
             calls.get("/v2/usage", self.usage),
+            *self._glossaries.calls(calls),
             *(calls.any(path, _refusal(what)) for path, what in _NOT_YET.items()),
         ]
 
@@ -74,7 +65,7 @@ class DeepL:
         status = status_of(error)
         if error.code is StatusCode.UNAUTHENTICATED:
             status = 403
-        elif error.code is StatusCode.NOT_FOUND:
+        elif error.code is StatusCode.NOT_FOUND and error.reason != "UNKNOWN_GLOSSARY":
             status = 400  # a language; DeepL has 404 for glossaries and documents
         return Response(
             to_json({"message": error.message}), status, headers_of(error), "application/json"
@@ -83,7 +74,7 @@ class DeepL:
     async def translate(self, incoming: Incoming, call: Call) -> Response:
         self._handlers.check_admission(call)
         given = await parameters_of(incoming)
-        _check(given)
+        options = options_of(given)
         texts = given.texts("text")
         if not texts:
             raise InvalidArgumentError("text", "is missing: there must be at least one")
@@ -92,22 +83,31 @@ class DeepL:
             raise InvalidArgumentError("target_lang", "is missing")
         self._check_language("source_lang", (source, ""), call)
         self._check_language("target_lang", ("", target), call)
+        if glossary_id := given.text("glossary_id"):
+            if not source:
+                raise InvalidArgumentError("glossary_id", "needs source_lang")
+            options.glossary_name = find(call, glossary_id).name
         # There is nothing to detect where there is one language only; most clients do not say it.
         sources = self._sources(call)
         known = source or (sources[0] if len(sources) == 1 else "")
+        ready = await prepared(texts, given, options)
         request = pb.TranslateRequest(
-            texts=texts, source_language=known or AUTO, target_language=target
+            texts=ready.texts,
+            source_language=known or AUTO,
+            target_language=target,
+            options=ready.options,
         )
-        if given.choice("split_sentences") == "0":
-            request.options.split_sentences = False
-        response = await self._handlers.translate(request, call)
+        try:
+            response = await self._handlers.translate(request, call)
+        except InvalidArgumentError as error:
+            raise named_as_theirs(error) from None
         self._characters[call.client.name] += sum(map(len, texts))
         translations: list[dict[str, Any]] = []
         for text, translation in zip(texts, response.translations, strict=True):
             language = known or translation.detected_language.language
             answer: dict[str, Any] = {
                 "detected_source_language": parse(language).common.upper(),
-                "text": translation.text,
+                "text": ready.restored(translation.text),
             }
             if given.switch("show_billed_characters"):
                 answer["billed_characters"] = len(text)
@@ -155,22 +155,6 @@ def _refusal(what: str) -> Handle:
         raise InvalidArgumentError("", f"{what} are not supported by this server yet")
 
     return refuse
-
-
-def _check(given: Parameters) -> None:
-    """Refuse what we can't do, and what nobody knows."""
-    for name in given.names:
-        if name not in _KNOWN and given.get(name) not in ("", [""], None, []):
-            shown = name if _NAME.fullmatch(name) else "of this name"
-            raise InvalidArgumentError("", f"Parameter {shown} is not supported by this server.")
-    for name, allowed in _CHOICES.items():
-        if given.choice(name) not in allowed:
-            values = ", ".join(sorted(filter(None, allowed)))
-            raise InvalidArgumentError(
-                "", f"Value for '{name}' not supported: this server has {values}."
-            )
-    for name in _SWITCHES:
-        given.switch(name)
 
 
 def _regional(code: str) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""DeepL's API, version 2, as its clients know it."""

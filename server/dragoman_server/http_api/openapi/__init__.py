@@ -1,0 +1,1 @@
+"""The description of all APIs in OpenAPI 3.1."""
